@@ -34,7 +34,7 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
     """
     options = Options(form=form, knobs=knobs, hide_latency=hide_latency, cost=cost,
                       memory=memory or MemoryTiming())
-    return operator_of(spec).compiled(spec, resolve_config(config), options)
+    return operator_of(spec).compile_spec(spec, resolve_config(config), options)
 
 
 @check_keywords

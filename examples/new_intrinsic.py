@@ -53,8 +53,9 @@ def main() -> None:
 
     schedule = Schedule(z)
     inside = schedule.cache_write(z, Scope.ACC)
-    copies = [schedule.cache_read(each, Scope.ACC, schedule.renewed(inside)) for each in (x, y)]
-    inside, outside = schedule.renewed(inside), schedule.renewed(z)
+    copies = [schedule.cache_read(each, Scope.ACC, schedule.replacement_of(inside))
+              for each in (x, y)]
+    inside, outside = schedule.replacement_of(inside), schedule.replacement_of(z)
     step, _ = schedule[outside].split(schedule[outside].leaves[0], TILES // 4)
     for each in (*copies, inside):                  # a quarter at a time, in buffers by turns
         schedule[each].compute_at(schedule[outside], step)

@@ -48,7 +48,7 @@ def channels_first(graph: Graph) -> Graph:
     move = _Move(Edit(graph))
     for name, node in graph.nodes.items():
         move.add(name, node)
-    return move.edit.finished()
+    return move.edit.finish()
 
 
 def _is_last(node: Node) -> bool:
@@ -74,7 +74,7 @@ class _Move:
             self._put_first(name, node, changed, names)
         else:
             names = {each: self._to_last(each) for each in operands}
-            self.edit.put(name, operation.renamed(lambda each: names[each]), node.type,
+            self.edit.put(name, operation.rename_operands(lambda each: names[each]), node.type,
                           node.origin)
 
     def _follows(self, node: Node) -> bool:
@@ -107,7 +107,7 @@ class _Move:
         type_ = _first_type(node.type)
         target = name if name not in self.edit.graph.outputs else self.edit.fresh(
             f"{name}.channels_first")
-        self.edit.put(target, operation.renamed(lambda each: names.get(each, each)), type_,
+        self.edit.put(target, operation.rename_operands(lambda each: names.get(each, each)), type_,
                       node.origin)
         self.first[name] = target
         if target != name:

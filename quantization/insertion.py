@@ -45,7 +45,8 @@ class _Insertion:
             if point not in graph.nodes:
                 self._store(point)
         for name, node in graph.nodes.items():
-            operation = node.operation.renamed(lambda each, name=name: self._seen(name, each))  # type: ignore[misc]
+            operation = node.operation.rename_operands(
+                lambda each, name=name: self._seen(name, each))  # type: ignore[misc]
             if name in self.parameters.weights:
                 operation = self._with_weights(name, operation)
             target = name
@@ -54,7 +55,7 @@ class _Insertion:
             self.edit.put(target, operation, node.type, node.origin)
             if name in selection.groups:
                 self._store(name)
-        return self.edit.finished()
+        return self.edit.finish()
 
     def _seen(self, reader: str, tensor: str) -> str:
         """What a node reads: stored numbers, unless both it and the tensor's maker are float."""

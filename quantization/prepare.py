@@ -87,7 +87,7 @@ def split_clamps(graph: Graph) -> Graph:
                      node.origin)
         else:
             edit.keep(name)
-    return edit.finished()
+    return edit.finish()
 
 
 def fold_bias(graph: Graph) -> Graph:
@@ -106,7 +106,7 @@ def fold_bias(graph: Graph) -> Graph:
             layer, before = found
             del edit.nodes[before]
             edit.put(name, layer, node.type, node.origin)
-    return edit.finished()
+    return edit.finish()
 
 
 def _folded(edit: Edit, node: Node) -> tuple[Product, str] | None:

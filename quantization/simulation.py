@@ -97,7 +97,7 @@ def simulated_graph(selection: Selection) -> Graph:
     for name, node in graph.nodes.items():
         seen = {each: rounded[each] for each in node.operation.operands() if each in rounded and (
             name in selection.nodes or each in selection.nodes)}
-        operation = node.operation.renamed(lambda each, seen=seen: seen.get(each, each))  # type: ignore[misc]
+        operation = node.operation.rename_operands(lambda each, seen=seen: seen.get(each, each))  # type: ignore[misc]
         if name in selection.layers and selection.weights(name) is not None:
             arrays = float_layer(selection, name)
             inputs |= {each: TensorType(array.shape, str(array.dtype))
@@ -112,7 +112,7 @@ def simulated_graph(selection: Selection) -> Graph:
     outputs = tuple(dict.fromkeys(
         [*graph.outputs, *(each for each in selection.groups if each in graph.nodes),
          *selection.ends]))
-    return replace(edit.finished(), inputs=inputs, outputs=outputs)
+    return replace(edit.finish(), inputs=inputs, outputs=outputs)
 
 
 def _round(edit: Edit, selection: Selection, point: str) -> str:

@@ -57,7 +57,7 @@ def smooth(simulator: Simulator, samples: Iterable[dict[str, Array]], say: Say) 
                             for each in chosen[name]], axis=0)
             factors[name] = factors_of(channels[name].peaks, peaks)
             moved[name] = _divide(edit, name, node, factors[name], set(chosen[name]))
-    return edit.finished()
+    return edit.finish()
 
 
 def _right(graph: Graph, layer: str) -> str:

@@ -44,7 +44,7 @@ def test_the_model_is_valid_and_knows_digits_that_it_has_not_seen(digits):
     graph = read_model(path)
     [last] = [node for node in graph.nodes.values() if isinstance(node.operation, Dequantize)
               and node.type.shape == (1, 10)]
-    step = graph.type_of(last.operation.x).known().scale
+    step = graph.type_of(last.operation.x).require_quantization().scale
     integers = run_passes(graph)
     images, labels = digits
     right = []

@@ -66,7 +66,7 @@ def compile_part(graph: Graph, target: Target) -> Part:
     for name, node in graph.nodes.items():
         with attributed_to(show_name(node.origin or name)):
             builder.add(name)
-    return builder.finished()
+    return builder.finish()
 
 
 @dataclass
@@ -212,7 +212,7 @@ class _Builder:
             self.kernels.append(kernel.on(renamed or {}))
         self.scratch += steps.scratch
 
-    def finished(self) -> Part:
+    def finish(self) -> Part:
         graph = self.graph
         return assemble_part(
             self.target, self.kernels, self.known, self.scratch,

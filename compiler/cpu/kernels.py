@@ -88,18 +88,18 @@ def _replace_buffer(statement: Statement, old: Buffer, new: Buffer,
             return Access(new, (*shared, *indices))
         return None
 
-    def moved(each: Statement) -> Statement:
+    def move(each: Statement) -> Statement:
         if isinstance(each, Allocate) and each.buffer is old:
-            return moved(each.body)
+            return move(each.body)
         if isinstance(each, Assign):
             target = rewrite(each.target, change)
             assert isinstance(target, Access)
             return Assign(target, rewrite(each.value, change))
-        children = tuple(moved(child) for child in each.children())
+        children = tuple(move(child) for child in each.children())
         if isinstance(each, When):
             return When(rewrite(each.condition, change), children[0])
         return with_children(each, children) if children else each
-    return moved(statement)
+    return move(statement)
 
 
 def _reads_and_writes(statement: Statement) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:

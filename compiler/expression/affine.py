@@ -39,7 +39,7 @@ class Affine:
         """The coefficient of an axis."""
         return self.terms.get(axis, 0)
 
-    def without(self, *axes: Axis) -> Affine:
+    def drop_axes(self, *axes: Axis) -> Affine:
         """The same form with these axes at zero."""
         return Affine(self.constant, {axis: each for axis, each in self.terms.items()
                                       if axis not in axes})
@@ -116,7 +116,7 @@ def _divide(operator: str, left: Affine, right: Affine) -> Affine | None:
     if right.terms or divisor <= 0:
         return None
     whole = {axis: each // divisor for axis, each in left.terms.items() if each % divisor == 0}
-    rest = Affine(left.constant % divisor, left.without(*whole).terms)
+    rest = Affine(left.constant % divisor, left.drop_axes(*whole).terms)
     low, high = rest.range()
     if low < 0 or high >= divisor:
         return None

@@ -26,7 +26,7 @@ from .expression import (
     Reduction,
     Select,
 )
-from .scalars import saturated
+from .scalars import saturate
 from .tensor import Tensor, in_order
 
 Array = npt.NDArray[Any]
@@ -120,7 +120,7 @@ def as_type(value: Any, dtype: str) -> Any:
     are dropped: fractions are cut off, what is too large is the last number there is, and NaN is 0.
     NumPy leaves the last two to the processor."""
     if value.dtype.kind == "f" and dtype not in (*FLOATS, BOOL):
-        value = saturated(value, np.dtype(np.uint64 if dtype == "uint64" else np.int64))
+        value = saturate(value, np.dtype(np.uint64 if dtype == "uint64" else np.int64))
     return value.astype(numpy_type(dtype))
 
 

@@ -39,7 +39,7 @@ def truncate(x: Expression) -> Expression:
     return _of_floats("trunc", np.trunc, x)
 
 
-def nearest_even(x: Expression) -> Expression:
+def round_half_even(x: Expression) -> Expression:
     """The nearest whole number, of two the even one."""
     return _of_floats("roundeven", np.rint, x)
 

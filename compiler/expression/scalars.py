@@ -43,7 +43,7 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     return number
 
 
-def saturated(value: Any, dtype: np.dtype[Any]) -> Array:
+def saturate(value: Any, dtype: np.dtype[Any]) -> Array:
     """Floats as integers: without their fraction, at most the last number there is; NaN is 0."""
     least, most = LIMITS[dtype.name]
     if np.ndim(value) == 0:             # of which interpreters have many

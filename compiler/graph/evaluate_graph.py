@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...base.checked_values import show_name
-from ..expression.scalars import saturated
+from ..expression.scalars import saturate
 from .graph import Graph, Node
 from .operation import Value
 from .types import Array, GraphError, TensorType
@@ -42,7 +42,7 @@ def compute_node(node: Node, operands: list[Value]) -> Array:
     with np.errstate(all="ignore"):         # as frameworks do: infinities are numbers
         array = np.asarray(node.operation.compute(node.type, *operands))
         if array.dtype.kind == "f" and node.type.is_integer:
-            array = saturated(array, np.dtype(node.type.dtype))     # NumPy's depends on processors
+            array = saturate(array, np.dtype(node.type.dtype))     # NumPy's depends on processors
         array = np.asarray(array, node.type.dtype, order="C")
     assert array.shape == node.type.shape, f"{node.operation} gave a shape {array.shape}"
     return array

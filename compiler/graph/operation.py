@@ -59,7 +59,7 @@ class Operation:
             names += value if isinstance(value, tuple) else () if value is None else (value,)
         return tuple(names)
 
-    def renamed(self: Own, change: Callable[[str], str]) -> Own:
+    def rename_operands(self: Own, change: Callable[[str], str]) -> Own:
         """The same operation on other tensors."""
         changes: dict[str, Any] = {}
         for each in operand_fields(type(self)):
@@ -148,6 +148,7 @@ def same_types(types: Mapping[str, TensorType]) -> str:
     """The one type of numbers that some operands must share."""
     found = {each.dtype for each in types.values()}
     if len(found) != 1:
-        raise GraphError("; ".join(f"{name} is {each.plain()}" for name, each in types.items())
+        raise GraphError("; ".join(f"{name} is {each.plain()}"
+                                   for name, each in types.items())
                          + "; all must be of one type")
     return found.pop()

@@ -30,15 +30,16 @@ INTEGERS = range(-(1 << 63), 1 << 63)
 ODD_FLOATS = ("inf", "-inf", "nan")
 
 
-def plain(value: Any) -> Any:
+def to_plain_data(value: Any) -> Any:
     """A record, or anything inside one, as plain data."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = {KIND: type(value).__name__} if isinstance(value, Operation) else {}
-        return kind | {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return kind | {each.name: to_plain_data(getattr(value, each.name))
+                       for each in fields(value)}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
+        return [to_plain_data(each) for each in value]
     if value is None or isinstance(value, bool | str):
         return value
     if (whole := integer(value)) is not None:

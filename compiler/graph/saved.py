@@ -25,7 +25,7 @@ import numpy as np
 from ...base.checked_values import integer, list_names, quote, show_name
 from ...base.errors import MicrotronError
 from .graph import Constant, Graph, Node
-from .records import objects, plain, record
+from .records import objects, record, to_plain_data
 from .types import Array, GraphError, TensorType
 from .verify_graph import verify_graph
 
@@ -46,12 +46,13 @@ def save_graph(graph: Graph) -> tuple[dict[str, Any], list[Array]]:
         if key not in places:
             places[key] = len(arrays)
             arrays.append(array)
-        constants.append({"name": name, "type": plain(constant.type), "array": places[key]})
+        constants.append({"name": name, "type": to_plain_data(constant.type), "array": places[key]})
     return {
         "name": graph.name,
-        "inputs": [{"name": name, "type": plain(each)} for name, each in graph.inputs.items()],
+        "inputs": [{"name": name, "type": to_plain_data(each)}
+                   for name, each in graph.inputs.items()],
         "constants": constants,
-        "nodes": [{"name": name, **plain(node)} for name, node in graph.nodes.items()],
+        "nodes": [{"name": name, **to_plain_data(node)} for name, node in graph.nodes.items()],
         "outputs": list(graph.outputs),
     }, arrays
 

@@ -148,7 +148,7 @@ class TensorType:
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
-    def known(self) -> Quantization:
+    def require_quantization(self) -> Quantization:
         """The quantization of a tensor that must have one."""
         if self.quantization is None:
             raise GraphError(f"a tensor of {self} has no scale, but one is needed")

@@ -208,7 +208,7 @@ def _copy(statement: Copy) -> Run:
 
     def run(state: State) -> Steps:
         there, here = source_start(state), target_start(state)
-        inside = _inside(source, there)
+        inside = _clip_region(source, there)
         # A copy, because source and target may overlap.
         box = state.arrays[source.buffer][_from(there, inside)].copy()
         if statement.padding is not None:
@@ -236,7 +236,7 @@ def _whole(region: Region) -> Box:
     return [(0, count) for count in region.extents]
 
 
-def _inside(region: Region, start: tuple[int, ...]) -> Box:
+def _clip_region(region: Region, start: tuple[int, ...]) -> Box:
     """The places of a region that lie inside its buffer, counted from its start."""
     places = []
     for first, count, extent in zip(start, region.extents, region.buffer.shape, strict=True):
@@ -253,7 +253,7 @@ def _from(start: tuple[int, ...], box: Box) -> tuple[slice, ...]:
 def _move(state: State, target: Region, start: tuple[int, ...], values: Any, box: Box) -> None:
     """Put values into the places of a box, except those outside the target's buffer."""
     common = [(max(low, least), max(max(low, least), min(high, most)))
-              for (low, high), (least, most) in zip(box, _inside(target, start), strict=True)]
+              for (low, high), (least, most) in zip(box, _clip_region(target, start), strict=True)]
     if isinstance(values, np.ndarray):
         values = values[tuple(slice(low - first, high - first)
                               for (low, high), (first, _) in zip(common, box, strict=True))]

@@ -45,7 +45,7 @@ class Event:
             sums.append(flat | {term: factor for term, factor in place.terms.items()})
         return sums
 
-    def known_in(self, loop: Loop, iteration: int) -> Known | None:
+    def intervals_in(self, loop: Loop, iteration: int) -> Known | None:
         """What is known in one iteration of a loop, or None if nothing happens in it."""
         return intervals_under(self.touch.conditions, {loop.axis: (iteration, iteration)})
 
@@ -66,14 +66,14 @@ def conflict(loop: Loop, conditions: Conditions = ()) -> Conflict | None:
     inside = {loop.axis, *(each.axis for each in statements_of(loop.body)
                            if isinstance(each, Loop))}
     for events in _events_by_buffer(loop, conditions).values():
-        known = [[event.known_in(loop, iteration) for iteration in range(loop.axis.extent)]
+        known = [[event.intervals_in(loop, iteration) for iteration in range(loop.axis.extent)]
                  for event in events]
         for first, second in combinations_with_replacement(range(len(events)), 2):
             if not (events[first].touch.writes or events[second].touch.writes):
                 continue
             pair = _Pair(events[first], events[second], inside)
             for one, other in _pairs(loop.axis.extent):
-                if not pair.apart(known[first][one], known[second][other]):
+                if not pair.are_disjoint(known[first][one], known[second][other]):
                     return Conflict(events[first], one, events[second], other)
     return None
 
@@ -116,13 +116,14 @@ class _Pair:
     second: Event
     inside: Collection[Axis]        # axes that differ between iterations; all others do not
 
-    def apart(self, first_known: Known | None, second_known: Known | None) -> bool:
+    def are_disjoint(self, first_known: Known | None, second_known: Known | None) -> bool:
         """Whether they surely touch different elements, or one of them does not happen."""
         if first_known is None or second_known is None:
             return True
         places = range(min(len(self.first.sums), len(self.second.sums)))
         sides = range(len(self.first.touch.region.start))
-        return any(self._sides_apart(place, first_known, second_known) for place in sides) or any(
+        return any(self._are_sides_disjoint(place, first_known, second_known)
+                   for place in sides) or any(
             self._distant(place, first_known, second_known) for place in places)
 
     def _extents(self, place: int) -> tuple[int, int]:
@@ -130,7 +131,7 @@ class _Pair:
             return 1, 1                 # in memory
         return self.first.touch.region.extents[place], self.second.touch.region.extents[place]
 
-    def _sides_apart(self, place: int, first_known: Known, second_known: Known) -> bool:
+    def _are_sides_disjoint(self, place: int, first_known: Known, second_known: Known) -> bool:
         """Whether one lies entirely before the other; this takes conditions into account."""
         first_low, first_high = interval_of(self.first.touch.region.start[place], first_known)
         second_low, second_high = interval_of(self.second.touch.region.start[place], second_known)
@@ -161,13 +162,13 @@ class _Pair:
             one, other = first.get(term, 0), second.get(term, 0)
             if term is None:
                 yield one - other, (1, 1)
-            elif self._same(term):
+            elif self._is_same(term):
                 yield one - other, interval_of(term, first_known)
             else:
                 yield one, interval_of(term, first_known)
                 yield -other, interval_of(term, second_known)
 
-    def _same(self, term: Expression) -> bool:
+    def _is_same(self, term: Expression) -> bool:
         """Whether a term has the same value in both iterations."""
         return not any(node in self.inside if isinstance(node, Axis) else isinstance(node, Access)
                        for node in walk(term))

@@ -98,7 +98,7 @@ class _Functions:
 
     def of(self, node: Expression) -> Value:
         if id(node) not in self.made:
-            value = self._computed(node)
+            value = self._compute(node)
             self.made[id(node)] = self._once(id(node), value) if id(node) in self.shared else value
         return self.made[id(node)]
 
@@ -110,7 +110,7 @@ class _Functions:
 
         return once
 
-    def _computed(self, node: Expression) -> Value:
+    def _compute(self, node: Expression) -> Value:
         match node:
             case Constant():
                 plain, kind = node.value, numpy_type(node.dtype).type

@@ -103,7 +103,7 @@ class _Verifier:
             case When():
                 self._uses(statement, place)
                 conditions = (*place.conditions, statement.condition)
-                known = self._known(statement, conditions, place)
+                known = self._intervals_at(statement, conditions, place)
                 self.visit(statement.body, _Place(place.buffers, place.axes, conditions, known))
             case Assign() | Copy() | Invoke() | Start():
                 self._uses(statement, place)
@@ -125,9 +125,9 @@ class _Verifier:
                 self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
             found = conflict(loop, place.conditions)
             if found is not None:
-                self.refuse(loop, self._explained(found))
+                self.refuse(loop, self._explain(found))
 
-    def _explained(self, found: Conflict) -> str:
+    def _explain(self, found: Conflict) -> str:
         first, second = found.first, found.second
         one, other = ("writes" if each.touch.writes else "reads" for each in (first, second))
         if first.statement is second.statement and one == other:
@@ -236,7 +236,8 @@ class _Verifier:
                     self.refuse(statement, f"{shown(node)} belongs in a tensor expression; a nest "
                                            f"has accesses and loops")
 
-    def _known(self, statement: Statement, conditions: Conditions, place: _Place) -> Known | None:
+    def _intervals_at(self, statement: Statement, conditions: Conditions,
+                      place: _Place) -> Known | None:
         """What is known where the conditions of a place and some more hold."""
         if place.known is None:
             return None
@@ -252,7 +253,7 @@ class _Verifier:
             self.refuse(statement, str(error))
 
     def _check_bounds(self, statement: Statement, touch: Touch, place: _Place) -> None:
-        known = self._known(statement, touch.conditions, place)
+        known = self._intervals_at(statement, touch.conditions, place)
         may_miss = touch.clipped and not touch.writes and (
             isinstance(statement, Copy) and statement.padding is not None)
         if known is None or may_miss:

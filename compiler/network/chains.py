@@ -11,7 +11,7 @@ from ..graph.graph import Graph
 from ..operators.kernel import Kernel
 from .groups import Group
 from .layers import LayerCompiler
-from .link_group import check_on_chip, read_outside, stream_cycles
+from .link_group import check_on_chip, is_read_outside, stream_cycles
 from .linking.on_chip import can_stay
 from .linking.on_chip_analysis import is_multiplied, result_of
 from .overlap import LONGEST
@@ -62,7 +62,7 @@ class Chains:
             return False
         return True
 
-    def linked(self, group: Group, run: Sequence[Link]) -> Group:
+    def link(self, group: Group, run: Sequence[Link]) -> Group:
         """The group with as much of a run on the chip as finds room there, if that is faster; else
         with parts of it, each if it is."""
         trial = self.with_kernels(group, {link.number: link.kernels[0] for link in run})
@@ -74,10 +74,10 @@ class Chains:
         found = self.faster(group, trial)
         if found is group and len(run) > 1:
             for part in (run[:len(run) // 2], run[len(run) // 2:]):
-                found = self.linked(found, part)
+                found = self.link(found, part)
         return found
 
-    def refined(self, group: Group, links: Sequence[Link]) -> Group:
+    def retune(self, group: Group, links: Sequence[Link]) -> Group:
         """The group with other kernels for layers that find their input on the chip, all of a kind
         at once."""
         kinds: dict[int, list[Link]] = {}
@@ -97,13 +97,13 @@ def chain_layers(graph: Graph, group: Group, tasks: Mapping[str, Task],
                  compiler: LayerCompiler) -> Group:
     """The group with results that stay on the chip. Nothing changes without a cost to ask."""
     if compiler.cost is None or not compiler.config.gemm_out_tiles or (
-            sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST):
+            sum(compiler.lower_bound(layer.kernel) for layer in group.layers) > LONGEST):
         return group
     chains, runs = Chains(graph, tasks, compiler), list(_runs(graph, group, compiler))
     for place, run in enumerate(runs, 1):
         compiler.say(f"keeping results on the chip ({place} of {len(runs)} runs of layers)")
-        group = chains.linked(group, run)
-    return chains.refined(group, [link for run in runs for link in run])
+        group = chains.link(group, run)
+    return chains.retune(group, [link for run in runs for link in run])
 
 
 def _runs(graph: Graph, group: Group, compiler: LayerCompiler) -> Iterator[list[Link]]:
@@ -131,7 +131,7 @@ def _link(graph: Graph, group: Group, number: int, compiler: LayerCompiler) -> L
     at_the_same_time = any(each.with_next for each in group.layers[max(0, number - 2):number + 1])
     config = compiler.config
     if layer.reads.get("data", ("",))[0] != before.node or len(readers) > 1 or at_the_same_time or (
-            before.node in graph.outputs or read_outside(graph, before.node, inner)):
+            before.node in graph.outputs or is_read_outside(graph, before.node, inner)):
         return None
     if before.output.size > config.out_bytes or (
             not is_multiplied(layer.kernel.program, "data")

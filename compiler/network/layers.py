@@ -92,7 +92,7 @@ class LayerCompiler:
             if plain and any_form and not half:
                 return self.kernel(spec)
             # Beside another layer one behaves unlike alone: then estimates decide.
-            found = self._best(spec, config, None if any_form else _plain(spec, config),
+            found = self._best(spec, config, None if any_form else _plain_form(spec, config),
                                None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
@@ -115,7 +115,7 @@ class LayerCompiler:
         timing, operator = self.memory or MemoryTiming(), operator_of(spec)
         least = min(each.work.bound(config, timing).cycles for each in (
             operator.forms_of(spec, config) if form is None else (form,)))
-        return operator.compiled(spec, config, Options(
+        return operator.compile_spec(spec, config, Options(
             form=form, cost=cost, memory=timing, built=self.built,
             effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
 
@@ -128,13 +128,14 @@ class LayerCompiler:
         ordered = rank_candidates(operator.template, [form], self.memory or MemoryTiming())
         for candidate in (ordered[0], *diverse_candidates(ordered, most)):
             if candidate.knobs != kernel.knobs:
-                yield from self._scheduled(form, candidate.knobs)
+                yield from self._compile_scheduled(form, candidate.knobs)
 
-    def _scheduled(self, form: Form, knobs: object) -> Iterator[Kernel]:
+    def _compile_scheduled(self, form: Form, knobs: object) -> Iterator[Kernel]:
         """The kernel of a form with some knobs, if it can be compiled: there may be too many
         instructions, or no room."""
         with suppress(CompileError):
-            kernel = operator_of(form.description).compiled(form.description, form.config, Options(
+            kernel = operator_of(form.description).compile_spec(form.description, form.config,
+                                                                Options(
                 form=form, knobs=knobs, built=self.built))
             yield replace(kernel, program=replace(kernel.program, config=self.config))
 
@@ -164,7 +165,7 @@ class LayerCompiler:
         for form in operator.forms_of(spec, config):
             if form.layouts == layouts:
                 for knobs in at_once(operator.template, form, timing)[:LOOKED_AT]:
-                    yield from (each for each in self._scheduled(form, knobs)
+                    yield from (each for each in self._compile_scheduled(form, knobs)
                                 if input_of(each.program, "data") is not None)
 
     def with_kernel(self, layer: CompiledLayer, task: Task, kernel: Kernel) -> CompiledLayer:
@@ -176,9 +177,9 @@ class LayerCompiler:
 
     def cycles(self, kernel: Kernel) -> float:
         """What a kernel takes alone: as the cost says, or at least."""
-        return self.bound(kernel) if self.cost is None else self._time(kernel.program)
+        return self.lower_bound(kernel) if self.cost is None else self._time(kernel.program)
 
-    def bound(self, kernel: Kernel) -> float:
+    def lower_bound(self, kernel: Kernel) -> float:
         """What no schedule of its form can do without."""
         return kernel.form.work.bound(self.config, self.memory or MemoryTiming()).cycles
 
@@ -283,7 +284,7 @@ class LayerCompiler:
             (1, 1, count, channels), image_axes(3))
 
 
-def _plain(spec: Description, config: Config) -> Form:
+def _plain_form(spec: Description, config: Config) -> Form:
     """The first form of a description that leaves nothing to the host."""
     form: Form = next(each for each in operator_of(spec).forms_of(spec, config)
                       if each.handicap == 1)

@@ -125,7 +125,7 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
         layer.node, *layer.parts))}
     outputs = [Transfer(name, f"output{number}", group.made[name]) for number, name in enumerate(
         name for name in group.made
-        if name in graph.outputs or read_outside(graph, name, inner))]
+        if name in graph.outputs or is_read_outside(graph, name, inner))]
     outside = {group.place_of(each.tensor)[0] for each in outputs}
     lives: dict[str, Life] = {}
     for number, layer in zip(turns, group.layers, strict=True):
@@ -145,8 +145,8 @@ def _turns(group: Group) -> list[int]:
     return turns
 
 
-def read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
+def is_read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
     """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
-    return any(read_outside(graph, reader, own) or reader in graph.outputs
+    return any(is_read_outside(graph, reader, own) or reader in graph.outputs
                if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
                for reader in graph.readers.get(tensor, ()))

@@ -25,7 +25,7 @@ def choose_overlap(graph: Graph, group: Group, tasks: Mapping[str, Task],
     if compiler.cost is None:
         return group
     ways = [pair_neighbours(graph, group, tasks, compiler)]
-    if sum(compiler.bound(layer.kernel) for layer in group.layers) <= LONGEST:
+    if sum(compiler.lower_bound(layer.kernel) for layer in group.layers) <= LONGEST:
         ways.append(alternating(graph, group, tasks, compiler))
     return min(ways, key=lambda way: _cycles(graph, way, compiler))
 

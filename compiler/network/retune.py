@@ -25,7 +25,7 @@ def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     Layers of one kind change together; those that take longest are tried first."""
     if compiler.cost is None:
         return group
-    if sum(compiler.bound(layer.kernel) for layer in group.layers) > LONGEST:
+    if sum(compiler.lower_bound(layer.kernel) for layer in group.layers) > LONGEST:
         return group
     best, trials = stream_cycles(graph, group, compiler.config, compiler.cost), 0
     tried = {_schedule(layer.kernel) for layer in group.layers}

@@ -169,8 +169,8 @@ def epilogue_of(node: Node) -> dict[str, Any]:
     operation = node.operation
     assert isinstance(operation, Scaled), "others do not scale their results"
     if not is_wide(node):
-        return {"zero_point_out": node.type.known().zero_point, "rounding": operation.rounding,
-                **_bounds(operation, node.type)}
+        return {"zero_point_out": node.type.require_quantization().zero_point,
+                "rounding": operation.rounding, **_bounds(operation, node.type)}
     if operation.low is not None or operation.high is not None:
         raise RefusalError("bounds of results that are not scaled back to 8 bits")
     return {"wide": True}
@@ -253,7 +253,7 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
         "height": height, "width": width, "images": images, "channels_in": channels,
         "channels_out": outputs, "kernel": weights.shape[2:], "stride": operation.stride,
         "dilation": operation.dilation, "pad": operation.pad, "planes": planes_of(weights, config),
-        "zero_point_in": x.known().zero_point, **epilogue_of(node)}
+        "zero_point_in": x.require_quantization().zero_point, **epilogue_of(node)}
     if operation.groups == 1:
         spec: Description = Conv2d(**fields)
     elif operation.groups == channels:
@@ -265,7 +265,8 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
         _axes(operation))
 
 
-def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Config) -> Task:
+def _transposed_conv_task(graph: Graph, node: Node, operation: TransposedConv,
+                          config: Config) -> Task:
     x = graph.type_of(operation.x)
     _check_activation(x, "input")
     if operation.groups != 1:
@@ -276,7 +277,8 @@ def _transposed(graph: Graph, node: Node, operation: TransposedConv, config: Con
         height=height, width=width, images=images, channels_in=channels,
         channels_out=len(weights), kernel=weights.shape[2:], stride=operation.stride,
         dilation=operation.dilation, pad=operation.pad, output_padding=operation.output_padding,
-        zero_point_in=x.known().zero_point, zero_point_out=node.type.known().zero_point,
+        zero_point_in=x.require_quantization().zero_point,
+        zero_point_out=node.type.require_quantization().zero_point,
         rounding=operation.rounding, **_bounds(operation, node.type))
     return Task(spec, {"data": operation.x}, {
         "weights": np.ascontiguousarray(weights.transpose(1, 0, 2, 3)),
@@ -294,7 +296,8 @@ def _pool(graph: Graph, node: Node, operation: Pool, config: Config) -> Task:
     if operation.kind == PoolKind.MAX:
         spec = PoolSpec(kind=Kind.MAX, **fields)
     else:
-        zeros = (0, 0) if operation.raw else (x.known().zero_point, node.type.known().zero_point)
+        zeros = (0, 0) if operation.raw else (x.require_quantization().zero_point,
+                                              node.type.require_quantization().zero_point)
         spec = PoolSpec(kind=Kind.AVERAGE, zero_point_in=zeros[0], zero_point_out=zeros[1],
                         count_include_pad=operation.count_include_pad,
                         scale_in=operation.scales[0] if operation.scales else 1.0,
@@ -310,7 +313,7 @@ def _matrix(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task
     weights = np.ascontiguousarray(weights_of(graph, operation.right, config).T)
     outputs, inputs = weights.shape
     spec = Dense(rows=prod(left.shape[:-1]), inputs=inputs, outputs=outputs,
-                 zero_point_in=left.known().zero_point, **epilogue_of(node))
+                 zero_point_in=left.require_quantization().zero_point, **epilogue_of(node))
     return Task(spec, {"data": operation.left}, {
         "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)})
 
@@ -331,14 +334,14 @@ def _binary(graph: Graph, node: Node, operation: Binary, config: Config) -> Task
 def _pairwise(graph: Graph, node: Node, operation: Binary, left: str,
               right: str) -> dict[str, Any]:
     """What descriptions of operations of two numbers have in common."""
-    one, other = graph.type_of(left).known(), graph.type_of(right).known()
+    one, other = (graph.type_of(each).require_quantization() for each in (left, right))
     scales: dict[str, Any] = (
         {"scale_left": operation.scales[0]} if operation.kind == BinaryKind.MUL else
         {"scale_left": one.scale, "scale_right": other.scale,
-         "scale_out": node.type.known().scale})
+         "scale_out": node.type.require_quantization().scale})
     return {"operation": Operation(operation.kind.value), "zero_point_left": one.zero_point,
             "zero_point_right": other.zero_point, "rounding": operation.rounding,
-            "zero_point_out": node.type.known().zero_point, **scales,
+            "zero_point_out": node.type.require_quantization().zero_point, **scales,
             **_bounds(operation, node.type)}
 
 
@@ -385,14 +388,16 @@ def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Confi
     before, after = graph.type_of(operation.x), node.type
     _check_activation(before, "input")
     rounding = operation.rounding if isinstance(operation, Rescale) else Rounding.TWICE
-    spec = Elementwise(operation=Operation.RESCALE, channels=1, scale_left=before.known().scale,
-                       scale_out=after.known().scale, zero_point_left=before.known().zero_point,
-                       zero_point_out=after.known().zero_point, rounding=rounding,
+    spec = Elementwise(operation=Operation.RESCALE, channels=1,
+                       scale_left=before.require_quantization().scale,
+                       scale_out=after.require_quantization().scale,
+                       zero_point_left=before.require_quantization().zero_point,
+                       zero_point_out=after.require_quantization().zero_point, rounding=rounding,
                        **_bounds(operation, after))
     return Task(spec, {"left": operation.x})
 
 
 # In the order in which they are asked.
 MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
-    Conv: (_convolution,), TransposedConv: (_transposed,), Pool: (_pool,), MatMul: (_matrix,),
-    Binary: (_binary, _broadcast), Rescale: (_rescale,), Clamp: (_rescale,)}
+    Conv: (_convolution,), TransposedConv: (_transposed_conv_task,), Pool: (_pool,),
+    MatMul: (_matrix,), Binary: (_binary, _broadcast), Rescale: (_rescale,), Clamp: (_rescale,)}

@@ -108,7 +108,7 @@ def _whole(stages: Sequence[Stage], axis: int, shape: Shape) -> Layout:
     first = stages[0]
     outer, block = _outermost(first, axis)
     for stage in stages:
-        if stage.steps != first.steps or _without(stage, outer) != _without(first, outer):
+        if stage.steps != first.steps or _drop_axis(stage, outer) != _drop_axis(first, outer):
             raise CompileError("its parts lie in different layouts")
     for stage in stages[:-1]:
         if stage.source[axis] % block:
@@ -141,5 +141,5 @@ def _with_extent(stage: Stage, place: int, extent: int, source: Shape) -> Layout
         *stage.shape[:place], extent, *stage.shape[place + 1:])),))
 
 
-def _without(stage: Stage, place: int) -> tuple[int, ...]:
+def _drop_axis(stage: Stage, place: int) -> tuple[int, ...]:
     return (*stage.shape[:place], *stage.shape[place + 1:])

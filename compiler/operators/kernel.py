@@ -99,7 +99,7 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
         forms: tuple[FormT, ...] = _forms(self, spec, config)
         return forms
 
-    def compiled(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
+    def compile_spec(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
         return (self.compile or compile_by_form)(self, spec, config, options)
 
@@ -176,10 +176,11 @@ def _build_kernel(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT,
         )
         return lower_to_intrinsics(template.schedule(form, knobs), form.config, form.intrinsics)
 
-    def emitted() -> Program:
+    def emit_program() -> Program:
         from ..accelerator.emission.emit import emit
         return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
                     interleaves=form.interleaves)
 
-    program = cached_program(emitted, form.config, template.schedule, form, knobs, hide_latency)
+    program = cached_program(emit_program, form.config, template.schedule, form, knobs,
+                             hide_latency)
     return Kernel(form, knobs, program, loops)

@@ -33,7 +33,7 @@ class Operand:
     shape: tuple[int, ...]
     range: tuple[int, int] = INT8
 
-    def checked(self, value: npt.ArrayLike) -> Array:
+    def check(self, value: npt.ArrayLike) -> Array:
         """The values as an array of integers of this shape; one number stands for all channels."""
         narrow = INT8[0] <= self.range[0] and self.range[1] <= INT8[1]
         array = integers(self.name, value, self.range).astype(np.int8 if narrow else np.int32)
@@ -106,7 +106,7 @@ def check_operands(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayL
         raise CompileError(
             f"{f'there is no input {wrong[0]!r}' if wrong else f'{missing[0]} is not given'}; "
             f"inputs are {', '.join(names)}{instead}")
-    return {each.name: each.checked(values[each.name]) for each in operands}
+    return {each.name: each.check(values[each.name]) for each in operands}
 
 
 def _of_scale(scale: npt.ArrayLike) -> dict[str, Array]:
@@ -150,7 +150,7 @@ def pack_weights(weights: Array, config: Config) -> Array:
 
 def weight_tiles(weights: Array, config: Config) -> Array:
     """(outputs, inputs, y, x) → (output block, input block, y, x, output lane, input lane)"""
-    weights = weight_operand(weights.shape, config).checked(weights)
+    weights = weight_operand(weights.shape, config).check(weights)
     weights = pad_axis(pad_axis(weights, 0, config.block_out), 1, config.block_in)
     outputs, inputs, height, width = weights.shape
     tiles = weights.reshape(outputs // config.block_out, config.block_out,

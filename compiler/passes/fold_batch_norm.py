@@ -45,7 +45,7 @@ def fold_batch_norm(graph: Graph) -> Graph:
             else:
                 del edit.nodes[node.operation.x]
                 _into_layer(edit, name, node, before, *factors)
-    return edit.finished()
+    return edit.finish()
 
 
 def _factors(graph: Graph, node: Node) -> tuple[Array, Array] | None:

@@ -47,7 +47,7 @@ def fold_border(operation: Conv | Pool, pad: Pad, padded: TensorType) -> Conv | 
     others = {0, operation.channel_axis}
     if pad.mode != PadMode.CONSTANT or any(pad.before[axis] or pad.after[axis] for axis in others):
         return None
-    if pad.value != outside(operation, padded):
+    if pad.value != border_value(operation, padded):
         return None
     top, bottom, left, right = operation.pad
     sides = (top + pad.before[rows], bottom + pad.after[rows],
@@ -59,7 +59,7 @@ def fold_border(operation: Conv | Pool, pad: Pad, padded: TensorType) -> Conv | 
     return replace(operation, x=pad.x, pad=sides, count_include_pad=True)
 
 
-def outside(operation: Conv | Pool, padded: TensorType) -> float:
+def border_value(operation: Conv | Pool, padded: TensorType) -> float:
     """The stored number that a window finds outside the image."""
     if isinstance(operation, Pool) and operation.kind == PoolKind.MAX:
         return padded.range[0] if padded.is_integer else -inf

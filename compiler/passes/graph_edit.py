@@ -20,7 +20,7 @@ def remove_nodes(graph: Graph, same: Mapping[str, str]) -> Graph:
     """
     known: dict[str, str] = {}
 
-    def found(name: str) -> str:
+    def resolve(name: str) -> str:
         way = []
         while name in same and name not in known:
             way.append(name)
@@ -32,18 +32,19 @@ def remove_nodes(graph: Graph, same: Mapping[str, str]) -> Graph:
     outputs = dict.fromkeys(graph.outputs)
     taken: dict[str, str] = {}          # a node and the output whose name it takes over
     for name in outputs:
-        target = found(name)
+        target = resolve(name)
         if target != name and target in graph.nodes and target not in outputs:
             taken.setdefault(target, name)
-    staying = {name for name in outputs if name in same and taken.get(found(name)) != name}
+    staying = {name for name in outputs if name in same and taken.get(resolve(name)) != name}
 
-    def called(name: str) -> str:
-        return taken.get(found(name), found(name))
+    def final_name(name: str) -> str:
+        return taken.get(resolve(name), resolve(name))
 
     nodes = {}
     for name, node in graph.nodes.items():
         if name not in same or name in staying:
-            nodes[taken.get(name, name)] = replace(node, operation=node.operation.renamed(called))
+            nodes[taken.get(name, name)] = replace(node,
+                                                   operation=node.operation.rename_operands(final_name))
     return with_nodes(graph, nodes)
 
 
@@ -86,5 +87,5 @@ class Edit:
         self._names.add(found)
         return found
 
-    def finished(self) -> Graph:
+    def finish(self) -> Graph:
         return with_nodes(self.graph, self.nodes, self.constants)

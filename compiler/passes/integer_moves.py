@@ -94,7 +94,7 @@ def _quantize_once(graph: Graph) -> Graph:
 
 
 def _rename_operands(operation: Operation, names: Mapping[str, str]) -> Operation:
-    return operation.renamed(lambda each: names.get(each, each))
+    return operation.rename_operands(lambda each: names.get(each, each))
 
 
 def _dequantize_late(graph: Graph) -> Graph:
@@ -115,7 +115,7 @@ def _dequantize_late(graph: Graph) -> Graph:
             continue
         type_ = replace(types[0], shape=node.type.shape)
         if isinstance(operation, Pad | SpaceToBatch):
-            value, known = quantize_value(operation.value, type_), type_.known()
+            value, known = quantize_value(operation.value, type_), type_.require_quantization()
             if (value - known.zero_point) * known.scale != operation.value:
                 edit.keep(name)
                 continue
@@ -123,7 +123,7 @@ def _dequantize_late(graph: Graph) -> Graph:
         inner = edit.fresh(f"{name}.stored")
         edit.put(inner, _rename_operands(operation, before), type_, node.origin)
         edit.put(name, Dequantize(x=inner), node.type, node.origin)
-    return edit.finished()
+    return edit.finish()
 
 
 @dataclass
@@ -159,7 +159,7 @@ class _Early:
         type_ = quantize.type
         if name not in self.gone:
             type_ = replace(type_, shape=self.graph.type_of(name).shape)
-            operation = quantize.operation.renamed(lambda _: name)
+            operation = quantize.operation.rename_operands(lambda _: name)
             self.edit.put(result, operation, type_, quantize.origin)
             return
         node = self.graph.nodes[name]
@@ -188,4 +188,4 @@ def _quantize_early(graph: Graph) -> Graph:
             early.emit(chosen[name].x, name, node)
         elif name not in early.gone:
             early.edit.keep(name)
-    return early.edit.finished()
+    return early.edit.finish()

@@ -48,13 +48,13 @@ def integer_operators(graph: Graph) -> Graph:
     same: dict[str, str] = {}
     for name, node in graph.nodes.items():
         if isinstance(node.operation, Quantize) and single(node.type.quantization):
-            stored = change.stored(node.operation.x)
+            stored = change.integers_of(node.operation.x)
             if stored is not None and graph.type_of(stored) == node.type:
                 same[name] = stored
-            elif change.replaced(name, node, node.operation):
+            elif change.substitute(name, node, node.operation):
                 continue
         change.edit.keep(name)
-    return remove_nodes(change.edit.finished(), same)
+    return remove_nodes(change.edit.finish(), same)
 
 
 @dataclass
@@ -67,12 +67,12 @@ class _Change:
 
     def source(self, name: str) -> TensorType | None:
         """The type of the integers of 8 bits for which a tensor stands, all with one scale."""
-        stored = self.stored(name)
+        stored = self.integers_of(name)
         type_ = None if stored is None else self.graph.type_of(stored)
         return type_ if type_ is not None and single(type_.quantization) and (
             type_.dtype in EIGHT_BITS) else None
 
-    def stored(self, name: str) -> str | None:
+    def integers_of(self, name: str) -> str | None:
         """The tensor of integers for which a tensor stands."""
         node = self.graph.nodes.get(name)
         return node.operation.x if node is not None and isinstance(
@@ -80,9 +80,9 @@ class _Change:
 
     def integers(self, *names: str) -> dict[str, str]:
         """The integers that real operands stand for."""
-        return {name: found for name in names if (found := self.stored(name)) is not None}
+        return {name: found for name in names if (found := self.integers_of(name)) is not None}
 
-    def replaced(self, name: str, node: Node, quantize: Quantize) -> bool:
+    def substitute(self, name: str, node: Node, quantize: Quantize) -> bool:
         """Put an integer operator in place of a Quantize, if there is one."""
         if quantize.rounding != Rounding.EVEN or node.type.dtype not in EIGHT_BITS:
             return False
@@ -110,10 +110,10 @@ class _Change:
             case Conv() | TransposedConv() | MatMul() as product:
                 return self._product(product, None, result)
             case Binary(kind=BinaryKind.ADD, left=left, right=right) if (
-                    (unbiased := self._unbiased(left)) is not None):
+                    (unbiased := self._find_unbiased(left)) is not None):
                 return self._product(unbiased, right, result)
             case Binary(kind=BinaryKind.ADD, left=left, right=right) if (
-                    (unbiased := self._unbiased(right)) is not None):
+                    (unbiased := self._find_unbiased(right)) is not None):
                 return self._product(unbiased, left, result)
             case Binary() as binary:
                 return self._binary(binary, result)
@@ -132,7 +132,8 @@ class _Change:
         type_ = self.source(operation.x)
         if type_ is None or type_.dtype != result.dtype:
             return None
-        scales = valid((type_.known().scale / result.known().scale / max(count, 1),))
+        scales = valid((type_.require_quantization().scale / result.require_quantization().scale /
+                        max(count, 1),))
         return None if scales is None else replace(
             operation, x=self.integers(operation.x)[operation.x], scales=scales,
             rounding=Rounding.EVEN)
@@ -145,15 +146,15 @@ class _Change:
             return None
         scales: tuple[float, ...] | None = ()
         if binary.kind == BinaryKind.MUL:
-            unit = left.known().scale * right.known().scale
-            scales = valid((unit / result.known().scale,))
+            unit = left.require_quantization().scale * right.require_quantization().scale
+            scales = valid((unit / result.require_quantization().scale,))
         if scales is None:
             return None
         stored = self.integers(binary.left, binary.right)
         return Binary(kind=binary.kind, left=stored[binary.left], right=stored[binary.right],
                       scales=scales, rounding=Rounding.EVEN)
 
-    def _unbiased(self, name: str) -> Product | None:
+    def _find_unbiased(self, name: str) -> Product | None:
         """A product without a bias that only one node reads."""
         node = self.graph.nodes.get(name)
         if node is None or self.graph.uses[name] != 1:
@@ -166,8 +167,9 @@ class _Change:
         left, right = self.source(x), self._weights(product, weights)
         if left is None or right is None:
             return None
-        unit = left.known().scale * np.asarray(right.known().scales, np.float64)
-        scales = valid(tuple((unit / result.known().scale).tolist()))
+        unit = left.require_quantization().scale * np.asarray(right.require_quantization().scales,
+                                                              np.float64)
+        scales = valid(tuple((unit / result.require_quantization().scale).tolist()))
         if scales is None:
             return None
         bias = None
@@ -175,17 +177,17 @@ class _Change:
             bias = self._bias(product, str(added or product.bias), unit, scales)
             if bias is None:
                 return None
-        return replace(product.renamed(lambda each: self.stored(each) or each), bias=bias,
-                       scales=scales, rounding=Rounding.EVEN)
+        return replace(product.rename_operands(lambda each: self.integers_of(each) or each),
+                       bias=bias, scales=scales, rounding=Rounding.EVEN)
 
     def _weights(self, product: Product, name: str) -> TensorType | None:
         """The type of weights: integers of 8 bits with one scale, or one for each output."""
-        stored = self.stored(name)
+        stored = self.integers_of(name)
         if stored is None:
             return None
         type_ = self.graph.type_of(stored)
         axis = len(type_.shape) - 1 if isinstance(product, MatMul) else 0
-        known = type_.known()
+        known = type_.require_quantization()
         along = known.axis is not None and known.axis % len(type_.shape) == axis
         return type_ if type_.dtype in EIGHT_BITS and (len(known.scales) == 1 or along) else None
 
@@ -196,7 +198,7 @@ class _Change:
             product, MatMul) else 0]
         shape = self.graph.type_of(name).shape
         along = -1 if isinstance(product, MatMul) else 1
-        real = self._known(name)
+        real = self._constant_reals(name)
         if real is None or prod(shape) != outputs or (
                 len(shape) > 1 and shape[along] != outputs):
             return None
@@ -207,12 +209,12 @@ class _Change:
             return None
         return self.edit.constant(f"{name}.stored", whole.astype(np.int32))
 
-    def _known(self, name: str) -> Array | None:
+    def _constant_reals(self, name: str) -> Array | None:
         """The real numbers of a constant, also of one that integers stand for."""
-        real, stored = self.graph.array(name), self.stored(name)
+        real, stored = self.graph.array(name), self.integers_of(name)
         array = self.graph.array(stored)
         if real is None and stored is not None and array is not None:
-            known = self.graph.type_of(stored).known()
+            known = self.graph.type_of(stored).require_quantization()
             zeroless = array.astype(np.float64) - known.along(known.zero_points, array.ndim)
             return zeroless * known.along(known.scales, array.ndim)
         return None if real is None else real.astype(np.float64)

@@ -27,7 +27,7 @@ def merge_equal(graph: Graph) -> Graph:
         if first != name and name not in outputs:
             same[name] = first
     for name, node in graph.nodes.items():
-        operation = node.operation.renamed(lambda each: same.get(each, each))
+        operation = node.operation.rename_operands(lambda each: same.get(each, each))
         first = seen.setdefault((type(operation).__name__, operation, node.type), name)
         if first != name:
             same[name] = first

@@ -52,9 +52,9 @@ def moves_as_windows(graph: Graph) -> Graph:
         return graph
     change = _Change(Edit(graph), axis)
     for name, node in graph.nodes.items():
-        if not change.replaced(name, node):
+        if not change.substitute(name, node):
             change.edit.keep(name)
-    return change.edit.finished()
+    return change.edit.finish()
 
 
 @dataclass
@@ -69,7 +69,7 @@ class _Change:
         """The axes of rows and columns."""
         return (2, 3) if self.channels == 1 else (1, 2)
 
-    def replaced(self, name: str, node: Node) -> bool:
+    def substitute(self, name: str, node: Node) -> bool:
         """Put a window in place of a move, if there is one."""
         if not is_image(node.type):
             return False
@@ -115,10 +115,10 @@ class _Change:
             self._conv(name, node, moved.x, taps, (side, side))
         elif moved.order == DepthOrder.BLOCK_FIRST:
             taps = ones.reshape(depth, side, side, -1).transpose(3, 0, 1, 2)
-            self._transposed(name, node, moved.x, taps)
+            self._put_transposed(name, node, moved.x, taps)
         else:
             taps = ones.reshape(depth, -1, side, side).transpose(1, 0, 2, 3)
-            self._transposed(name, node, moved.x, taps)
+            self._put_transposed(name, node, moved.x, taps)
         return True
 
     def _slice(self, name: str, node: Node, cut: Slice) -> bool:
@@ -148,7 +148,7 @@ class _Change:
         axes = [axis for axis, sizes in enumerate(zip(pad.before, pad.after, strict=True))
                 if any(sizes)]
         if axes != [self.channels] or pad.mode != PadMode.CONSTANT or (
-                pad.value != node.type.known().zero_point):
+                pad.value != node.type.require_quantization().zero_point):
             return False
         x, stride = pad.x, (1, 1)
         before = self.edit.nodes.get(pad.x)
@@ -170,7 +170,7 @@ class _Change:
                 before.operation.scales, before.operation.low, before.operation.high) != (
                 (1.0,), None, None):
             return False
-        scale = before.type.known().scale / node.type.known().scale
+        scale = before.type.require_quantization().scale / node.type.require_quantization().scale
         del self.edit.nodes[rescale.x]
         self.edit.put(name, replace(before.operation, scales=(scale,), rounding=rescale.rounding,
                                     low=rescale.low, high=rescale.high), node.type, node.origin)
@@ -239,7 +239,7 @@ class _Change:
         ones = self._ones(depth, depth, node.type)
         if ones is None:
             return False
-        self._transposed(name, node, resize.x, np.tile(ones[..., None, None], (1, 1, *times)))
+        self._put_transposed(name, node, resize.x, np.tile(ones[..., None, None], (1, 1, *times)))
         return True
 
     def _is_new(self, name: str) -> bool:
@@ -251,7 +251,7 @@ class _Change:
         self.edit.put(name, Conv(x=x, weights=constant, stride=stride, channel_axis=self.channels,
                                  scales=(1.0,)), node.type, node.origin)
 
-    def _transposed(self, name: str, node: Node, x: str, weights: Array) -> None:
+    def _put_transposed(self, name: str, node: Node, x: str, weights: Array) -> None:
         """Every pixel as a block, which is as large as the stride."""
         constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
         self.edit.put(name, TransposedConv(

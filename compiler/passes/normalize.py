@@ -52,7 +52,7 @@ def normalize(graph: Graph) -> Graph:
                 _flat_weights(edit, name, node, matmul)
             case _:
                 edit.keep(name)
-    return edit.finished()
+    return edit.finish()
 
 
 def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce) -> None:
@@ -99,10 +99,10 @@ def _pool_of_fixed_point(reduce: FixedPointReduce, x: TensorType, result: Tensor
     scale = reduce.multiplier / 2 ** reduce.shift * count
     if not 0 < count <= MOST_PIXELS or not 0 < scale <= INT32_HIGH:
         return None
-    low, high = ((bound - x.known().zero_point) * count for bound in x.range)
+    low, high = ((bound - x.require_quantization().zero_point) * count for bound in x.range)
     sums = np.arange(low, high + 1)
     before, after = (np.clip(scale_array(sums, *pair, Rounding.TWICE).astype(np.int64)
-                             + result.known().zero_point, *result.range)
+                             + result.require_quantization().zero_point, *result.range)
                      for pair in ((reduce.multiplier, reduce.shift),
                                   quantize_scale(scale / count)))
     if not np.array_equal(before, after):

@@ -66,15 +66,15 @@ def make_signed(graph: Graph) -> Graph:
     change = _Signed(Edit(graph))
     for name, type_ in graph.inputs.items():
         if changes(type_):
-            change.names[name] = change.converted(name, signed_type(type_))
+            change.names[name] = change.convert(name, signed_type(type_))
     for name, node in graph.nodes.items():
         change.node(name, node)
-    return change.edit.finished()
+    return change.edit.finish()
 
 
 def changes(type_: TensorType) -> bool:
     """Whether a tensor becomes signed. Conversions know a single scale only."""
-    return is_unsigned(type_) and len(type_.known().scales) == 1
+    return is_unsigned(type_) and len(type_.require_quantization().scales) == 1
 
 
 def is_unsigned(type_: TensorType) -> bool:
@@ -82,7 +82,7 @@ def is_unsigned(type_: TensorType) -> bool:
 
 
 def signed_type(type_: TensorType) -> TensorType:
-    known = type_.known()
+    known = type_.require_quantization()
     zeros = tuple(zero - MIDDLE for zero in known.zero_points)
     return TensorType(type_.shape, "int8", replace(known, zero_points=zeros))
 
@@ -107,15 +107,16 @@ class _Signed:
             return
         operation = translate_operation(node, self.edit.graph)
         if operation is None:                           # works on unsigned numbers
-            self.edit.put(name, node.operation.renamed(self.unsigned), result, node.origin)
+            self.edit.put(name, node.operation.rename_operands(self.to_unsigned), result,
+                          node.origin)
             if changes(result):
-                self.names[name] = self.converted(name, signed_type(result))
+                self.names[name] = self.convert(name, signed_type(result))
             return
         if isinstance(operation, Lookup) and changes(result):
-            operation = replace(operation, x=self.signed(operation.x),
+            operation = replace(operation, x=self.to_signed(operation.x),
                                 table=self.table(operation.table))
         else:
-            operation = operation.renamed(self.signed)
+            operation = operation.rename_operands(self.to_signed)
         if not changes(result):
             self.edit.put(name, operation, result, node.origin)
         elif name not in self.outputs:
@@ -136,14 +137,14 @@ class _Signed:
         source = self.edit.graph.type_of(node.operation.x)
         return changes(source) and node.type == signed_type(source)
 
-    def signed(self, name: str) -> str:
+    def to_signed(self, name: str) -> str:
         """The tensor that stands for another from now on."""
         constant = self.edit.graph.constants.get(name)
         if name not in self.names and constant is not None and is_unsigned(constant.type):
-            self.names[name] = self._lowered(name, signed_type(constant.type))
+            self.names[name] = self._lower_constant(name, signed_type(constant.type))
         return self.names.get(name, name)
 
-    def unsigned(self, name: str) -> str:
+    def to_unsigned(self, name: str) -> str:
         """A tensor as it was, for an operation that knows nothing else."""
         if name in self.names and self.names[name] == name:
             found = self.edit.fresh(f"{name}.unsigned")
@@ -151,7 +152,7 @@ class _Signed:
             return found
         return name
 
-    def converted(self, name: str, type_: TensorType) -> str:
+    def convert(self, name: str, type_: TensorType) -> str:
         """A tensor with another zero point."""
         found = self.edit.fresh(f"{name}.signed")
         self.edit.put(found, Rescale(x=name), type_)
@@ -161,12 +162,12 @@ class _Signed:
         """The signed table for another, whose type need not say what its numbers stand for."""
         type_ = self.edit.graph.type_of(name)
         if type_.is_quantized:
-            return self.signed(name)
+            return self.to_signed(name)
         if name not in self.tables:
-            self.tables[name] = self._lowered(name, TensorType(type_.shape, "int8"))
+            self.tables[name] = self._lower_constant(name, TensorType(type_.shape, "int8"))
         return self.tables[name]
 
-    def _lowered(self, name: str, type_: TensorType) -> str:
+    def _lower_constant(self, name: str, type_: TensorType) -> str:
         """A constant whose numbers are 128 lower."""
         found = self.edit.fresh(f"{name}.signed")
         array = np.asarray(self.edit.graph.constants[name].array.astype(np.int16) - MIDDLE)
@@ -183,11 +184,11 @@ def translate_operation(node: Node, graph: Graph) -> Operation | None:
     activations = [node.type, *(each for name, each in read.items() if name not in graph.constants)]
     if any(is_unsigned(each) and not changes(each) for each in activations):
         return None
-    found = _same(operation, node.type, graph)
+    found = _equivalent(operation, node.type, graph)
     return found if found is None or not changes(node.type) else _lower(found)
 
 
-def _same(operation: Operation, result: TensorType, graph: Graph) -> Operation | None:
+def _equivalent(operation: Operation, result: TensorType, graph: Graph) -> Operation | None:
     """The operation that does to shifted numbers what this one does to others, if there is one."""
     match operation:
         case Pool():
@@ -215,7 +216,7 @@ def _pool(pool: Pool, result: TensorType, x: TensorType) -> Pool | None:
     """A maximum, or an average whose rounding does not depend on where zero is."""
     if pool.kind == PoolKind.MAX or not pool.raw:
         return pool
-    if result.quantization == x.quantization and x.known().zero_point == 0:
+    if result.quantization == x.quantization and x.require_quantization().zero_point == 0:
         return replace(pool, raw=False)         # the same as without the zero point, which is 0
     if pool.count_include_pad and any(pool.pad):
         return None                             # the border is a stored 0

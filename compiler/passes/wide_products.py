@@ -34,7 +34,7 @@ def wide_products(graph: Graph) -> Graph:
     for name, node in graph.nodes.items():
         if not _put_wide(edit, name, node):
             edit.keep(name)
-    return edit.finished()
+    return edit.finish()
 
 
 def _put_wide(edit: Edit, name: str, node: Node) -> bool:
@@ -55,7 +55,7 @@ def _put_wide(edit: Edit, name: str, node: Node) -> bool:
     if units is None:
         return False
     names = {left: one, right: other}
-    inner = replace(product.renamed(lambda each: names.get(each, each)), bias=None)
+    inner = replace(product.rename_operands(lambda each: names.get(each, each)), bias=None)
     type_ = TensorType(node.type.shape, SUMS)
     sums, scaled = edit.fresh(f"{name}.sums"), edit.fresh(f"{name}.scaled")
     edit.put(sums, inner, type_, node.origin)
@@ -84,7 +84,7 @@ def _stored(graph: Graph, name: str) -> str | None:
 
 def _units(data: TensorType, weights: TensorType, axis: int) -> tuple[float, ...] | None:
     """What a sum counts, for all channels or for each."""
-    one, other = data.known(), weights.known()
+    one, other = data.require_quantization(), weights.require_quantization()
     along = other.axis is not None and other.axis % len(weights.shape) == axis
     if len(one.scales) != 1 or (len(other.scales) != 1 and not along):
         return None
@@ -102,6 +102,6 @@ def _real(graph: Graph, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.fl
     stored = graph.array(node.operation.x)
     if stored is None:
         return None
-    known = graph.type_of(node.operation.x).known()
+    known = graph.type_of(node.operation.x).require_quantization()
     zeroless = stored.astype(np.float64) - known.along(known.zero_points, stored.ndim)
     return zeroless * known.along(known.scales, stored.ndim)

@@ -68,7 +68,7 @@ def _box(element: Element, values: Mapping[Axis, Expression], inside: Collection
             continue
         moving = {axis: each for axis, each in form.terms.items() if axis in inside}
         low, high = Affine(0, moving).range()
-        sides.append((form.without(*moving) + Affine(low), high - low + 1))
+        sides.append((form.drop_axes(*moving) + Affine(low), high - low + 1))
     return sides
 
 

@@ -27,7 +27,7 @@ class Schedule:
         self.stages: dict[Tensor, Stage] = {}
         for tensor in in_order(*outputs):
             if tensor.body is not None:
-                self.stages[tensor] = _plain(tensor)
+                self.stages[tensor] = _plain_stage(tensor)
 
     def __getitem__(self, tensor: Tensor) -> Stage:
         if tensor not in self.stages:
@@ -67,14 +67,14 @@ class Schedule:
         self._insert(inside, scope)
         return inside
 
-    def renewed(self, tensor: Tensor) -> Tensor:
+    def replacement_of(self, tensor: Tensor) -> Tensor:
         """The tensor that has taken the place of one that was replaced."""
         while tensor in self._replaced:
             tensor = self._replaced[tensor]
         return tensor
 
     def _insert(self, tensor: Tensor, scope: Scope) -> None:
-        stage = _plain(tensor)
+        stage = _plain_stage(tensor)
         stage.scope = scope
         order = in_order(*self.outputs)
         self.stages[tensor] = stage
@@ -85,7 +85,7 @@ class Schedule:
         stage = self.stages.pop(old)
         if stage.relations or stage.intrinsic is not None:
             raise CompileError(f"{stage} has been scheduled already; caches come first")
-        renewed = _plain(new)
+        renewed = _plain_stage(new)
         renewed.scope, renewed.inlined = stage.scope, stage.inlined
         self.stages[new] = renewed
         self._replaced[old] = new
@@ -95,6 +95,6 @@ class Schedule:
                 self._replace(reader, with_tensor(reader, old, new))
 
 
-def _plain(tensor: Tensor) -> Stage:
+def _plain_stage(tensor: Tensor) -> Stage:
     return Stage(tensor, [*tensor.axes, *tensor.reduce_axes])
 

@@ -33,7 +33,7 @@ def slide_of(stage: Stage, part: Part, loop: Axis) -> Slide | None:
         return None
     step = start.of(loop)
     first = extent - step
-    if start.without(loop).range()[1] + first > 0:
+    if start.drop_axes(loop).range()[1] + first > 0:
         raise CompileError(f"{stage} slides by {step} in {loop}, but the first iteration needs "
                            f"{first} of {stage.sliding} from before that lie inside the tensor; "
                            f"split that loop late")

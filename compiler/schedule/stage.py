@@ -166,7 +166,7 @@ class Stage(Loops):
         `form_transfers` says why.
         """
         self._place(axis)
-        source = self._copied()
+        source = self._copied_tensor()
         ways = ", ".join(scope.value for scope in LOADED)
         if self.scope not in (*LOADED, Scope.DRAM) or (
                 self.scope == Scope.DRAM and source.body is None):
@@ -175,7 +175,7 @@ class Stage(Loops):
                                f"and back (cache_write)")
         self.intrinsic = axis, DMA
 
-    def _copied(self) -> Tensor:
+    def _copied_tensor(self) -> Tensor:
         """The tensor that this stage copies, perhaps with padding or widened."""
         value = self.tensor.body
         if isinstance(value, Select) and isinstance(value.otherwise, Constant):

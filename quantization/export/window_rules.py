@@ -58,7 +58,7 @@ def by_input(writer: Writer, name: str, groups: int) -> str:
     node = writer.graph.nodes[name]
     assert isinstance(node.operation, Dequantize)
     stored = writer.graph.constants[node.operation.x]
-    known = stored.type.known()
+    known = stored.type.require_quantization()
     if len(known.scales) > 1 and groups > 1:
         raise MicrotronError(f"{name}: a transposed convolution in groups needs one scale")
     integers = writer.constant(turned(stored.array), name=f"{name}.by_input.stored")
@@ -101,7 +101,8 @@ def matmul(writer: Writer, name: str, operation: MatMul) -> None:
 @rule(Quantize)
 def quantize(writer: Writer, name: str, operation: Quantize) -> None:
     type_ = writer.type_of(name)
-    writer.node("QuantizeLinear", [operation.x, *scale_and_zero(writer, type_.known(),
+    writer.node("QuantizeLinear",
+                [operation.x, *scale_and_zero(writer, type_.require_quantization(),
                                                                 type_.dtype)], name)
 
 
@@ -112,7 +113,7 @@ def dequantize(writer: Writer, name: str, operation: Dequantize) -> None:
                        for each in readers):
         return                              # written with the layer, in another order
     type_ = writer.type_of(operation.x)
-    known = type_.known()
+    known = type_.require_quantization()
     dequantize_linear(writer, operation.x, known, type_.dtype,
                       None if len(known.scales) == 1 else known.axis, name)
 

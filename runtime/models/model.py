@@ -27,7 +27,8 @@ class Model(CompiledModel):
     def __repr__(self) -> str:
         """In a line: what goes in and out, and who computes."""
         inputs, outputs = (
-            ", ".join(f"{show_name(name)}: {type_.plain()}" for name, type_ in each.items())
+            ", ".join(f"{show_name(name)}: {type_.plain()}"
+                      for name, type_ in each.items())
             for each in (self.inputs, self.outputs))
         return (f"<Model {show_name(self.name) or 'without a name'}: ({inputs}) → ({outputs}), "
                 f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from ...base.checked_values import integer, quote, show_name
 from ...base.errors import ImageError
 from ...compiler.graph.graph import Constant, Graph
-from ...compiler.graph.records import plain, record
+from ...compiler.graph.records import record, to_plain_data
 from ...compiler.graph.saved import load_graph, save_graph
 from ...compiler.graph.types import Array, TensorType
 from ...compiler.network.linking.memory_plan import Plan
@@ -81,16 +81,18 @@ def describe(model: CompiledModel, sizes: Sizes) -> dict[str, object]:
     """A model as plain data; bulk data is told by its sizes."""
     programs = iter(sizes.programs)
     return {
-        "name": model.name, "config": plain(model.config), "memory": plain(model.memory),
+        "name": model.name, "config": to_plain_data(model.config),
+        "memory": to_plain_data(model.memory),
         "inputs": _types(model.inputs), "outputs": _types(model.outputs),
         "states": [{"name": name, "result": each.result} for name, each in model.states.items()],
         "constants": save_graph(_constants_graph(model))[0], "arrays": list(sizes.arrays),
         "steps": [_describe_step(step, programs) for step in model.steps],
-        "nodes": [plain(each) for each in model.nodes], "provenance": dict(model.provenance)}
+        "nodes": [to_plain_data(each) for each in model.nodes],
+        "provenance": dict(model.provenance)}
 
 
 def _types(types: Any) -> list[dict[str, object]]:
-    return [{"name": name, "type": plain(type_)} for name, type_ in types.items()]
+    return [{"name": name, "type": to_plain_data(type_)} for name, type_ in types.items()]
 
 
 def _constants_graph(model: CompiledModel) -> Graph:
@@ -103,8 +105,8 @@ def _constants_graph(model: CompiledModel) -> Graph:
 def _describe_step(step: Step, programs: Iterator[int]) -> dict[str, object]:
     if isinstance(step, HostStep):
         return {"graph": save_graph(step.part)[0]}
-    return {"program": next(programs), "inputs": [plain(each) for each in step.inputs],
-            "outputs": [plain(each) for each in step.outputs],
+    return {"program": next(programs), "inputs": [to_plain_data(each) for each in step.inputs],
+            "outputs": [to_plain_data(each) for each in step.outputs],
             "plan": {"offsets": dict(step.plan.offsets), "peak": step.plan.peak,
                      "total": step.plan.total}}
 

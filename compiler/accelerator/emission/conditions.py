@@ -38,7 +38,7 @@ def _limit(condition: Expression, axes: Collection[Axis]) -> Limit:
     if len(inside) > 1:
         raise CompileError(f"{condition}: a condition inside loops of the hardware must cut one of "
                            f"them")
-    return Limit(room.without(*inside), inside[0], room.of(inside[0]))
+    return Limit(room.drop_axes(*inside), inside[0], room.of(inside[0]))
 
 
 class Clipped(NamedTuple):

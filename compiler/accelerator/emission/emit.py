@@ -23,7 +23,7 @@ from ..selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, fin
 from .assemble_program import dram_of, program_of
 from .chip_contents import Contents
 from .conditions import decision
-from .interleave_buffers import Interleaves, interleaved
+from .interleave_buffers import Interleaves, interleave_buffers
 from .scratchpads import place_buffers
 from .sites import (
     CopySite,
@@ -50,11 +50,12 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     """
     known = collect_intrinsics(config, intrinsics)
     try:
-        emitter = Emitter(config, interleaved(nest, interleaves or {}, config), known)
+        emitter = Emitter(config, interleave_buffers(nest, interleaves or {}, config), known)
     except CompileError:                    # no room to fill up groups
         if not interleaves:
             raise
-        emitter = Emitter(config, interleaved(nest, interleaves, config, filled=False), known)
+        emitter = Emitter(config, interleave_buffers(nest, interleaves, config, filled=False),
+                          known)
     nest = emitter.nest
     dram = dram_of(nest, emitter.bits)
     _check_length(nest)
@@ -147,7 +148,7 @@ class Emitter:
         section before."""
         allocated, statement = [], loop.body
         while isinstance(statement, ir.Allocate):
-            allocated.append(self._entered(statement))
+            allocated.append(self._enter_allocation(statement))
             statement = statement.body
         parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
         filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
@@ -159,7 +160,7 @@ class Emitter:
             under_way: list[Frame] = []         # the last to begin first
             for value in range(loop.axis.extent + len(filled)):
                 if value < loop.axis.extent:
-                    inside = frame.inside(loop.axis, value)
+                    inside = frame.enter_iteration(loop.axis, value)
                     for enter in allocated:
                         inside = enter(inside)
                     under_way.insert(0, inside)
@@ -171,14 +172,14 @@ class Emitter:
         return run
 
     def _allocate(self, statement: ir.Allocate) -> Step:
-        enter, body = self._entered(statement), self.of(statement.body)
+        enter, body = self._enter_allocation(statement), self.of(statement.body)
 
         def run(frame: Frame) -> Iterator[None]:
             yield from body(enter(frame))
 
         return run
 
-    def _entered(self, statement: ir.Allocate) -> Callable[[Frame], Frame]:
+    def _enter_allocation(self, statement: ir.Allocate) -> Callable[[Frame], Frame]:
         """A function that gives the frame inside an allocation."""
         buffer = statement.buffer
         if buffer not in self.places:
@@ -206,8 +207,8 @@ class Emitter:
                 begins = False
                 if self.starts.noted:
                     touched = [touched_tiles(axes, tiles[place]) for place in site.in_acc]
-                    begins = intrinsic.begins and self.starts.begun(touched[0])
-                    self._clear(self.starts.cleared(touched))
+                    begins = intrinsic.begins and self.starts.begin_sums(touched[0])
+                    self._clear(self.starts.clear_touched(touched))
                 self._write(intrinsic.rule(Loops(axes, tiles, self.kernels, begins=begins)))
                 again = site.again(frame)
                 if again is not None:
@@ -227,7 +228,7 @@ class Emitter:
                 if begins:
                     self._clear(self.starts.note(touched, start.value))
                 else:
-                    self._clear(self.starts.cleared([touched]))
+                    self._clear(self.starts.clear_touched([touched]))
                     self._write(fills(axes, tile, start.value))
             yield
 
@@ -242,7 +243,7 @@ class Emitter:
             if (site.copy.target.buffer, frame.thread) not in self.contents.loaded:
                 first = site.first_tile(frame)
                 if self.starts.noted and site.chip.buffer.scope == ir.Scope.ACC:
-                    self._clear(self.starts.cleared([copied_tiles(first, site.chip)]))
+                    self._clear(self.starts.clear_touched([copied_tiles(first, site.chip)]))
                 boxes = list(site.transfer.boxes([each.value(frame.values) for each in site.start]))
                 for box in boxes:
                     ends = Ends(scratchpad, first // parts + box.sram, segment, box.offset)
@@ -294,7 +295,7 @@ def _sequence(steps: list[Step]) -> Step:
 def _loop(loop: ir.Loop, body: Step) -> Step:
     def run(frame: Frame) -> Iterator[None]:
         for value in range(loop.axis.extent):
-            yield from body(frame.inside(loop.axis, value))
+            yield from body(frame.enter_iteration(loop.axis, value))
 
     return run
 
@@ -306,7 +307,7 @@ def _threads(loop: ir.Loop, body: Step) -> Step:
     def run(frame: Frame) -> Iterator[None]:
         threads = []
         for value in range(axis.extent):
-            inside = frame.inside(axis, value)
+            inside = frame.enter_iteration(axis, value)
             threads.append(body(inside._replace(thread=frame.thread * axis.extent + value)))
         while threads:
             threads = [thread for thread in threads if next(thread, threads) is not threads]

@@ -51,8 +51,8 @@ BLOCK_RANK = 5                          # dimensions of images from channel bloc
 Interleaves = Mapping[str, Interleave]  # by the name of a buffer in DRAM
 
 
-def interleaved(nest: Nest, interleaves: Interleaves, config: Config, *,
-                filled: bool = True) -> Nest:
+def interleave_buffers(nest: Nest, interleaves: Interleaves, config: Config, *,
+                       filled: bool = True) -> Nest:
     """The nest with some buffers of DRAM interleaved, and buffers on the chip where that helps:
     those of whole groups, and others if they may be `filled` up to whole groups. Buffers of groups
     of lanes always are."""
@@ -68,7 +68,7 @@ def interleaved(nest: Nest, interleaves: Interleaves, config: Config, *,
     others |= _on_chip(nest, others, filled) | _groups_of_lanes(nest, others, config)
     return replace(nest, inputs=tuple(others.get(each, each) for each in nest.inputs),
                    outputs=tuple(others.get(each, each) for each in nest.outputs),
-                   body=_replaced(nest.body, others))
+                   body=_replace(nest.body, others))
 
 
 def memory_shape(buffer: Buffer) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ def _on_chip(nest: Nest, in_dram: Mapping[Buffer, Buffer], filled: bool) -> dict
                             wanted.setdefault(there.buffer, order) == order):
                         continue
                     barred.add(there.buffer)
-    barred |= set(_walked_otherwise(nest.body, wanted))
+    barred |= set(_conflicting_buffers(nest.body, wanted))
     return {buffer: replace(buffer, interleave=order) for buffer, order in wanted.items()
             if buffer not in barred}
 
@@ -180,14 +180,14 @@ def _is_multiple(form: Affine | None, ways: int) -> bool:
                                     for each in (form.constant, *form.terms.values()))
 
 
-def _walked_otherwise(statement: Statement, wanted: Mapping[Buffer, Interleave],
-                      loops: tuple[Axis, ...] = ()) -> Iterator[Buffer]:
+def _conflicting_buffers(statement: Statement, wanted: Mapping[Buffer, Interleave],
+                         loops: tuple[Axis, ...] = ()) -> Iterator[Buffer]:
     """Buffers whose interleaved dimension an intrinsic walks along in more than one of the loops
     around it, or in steps."""
     if isinstance(statement, Loop) and statement.kind == LoopKind.SERIAL:
-        yield from _walked_otherwise(statement.body, wanted, (*loops, statement.axis))
+        yield from _conflicting_buffers(statement.body, wanted, (*loops, statement.axis))
     elif isinstance(statement, When):
-        yield from _walked_otherwise(statement.body, wanted, loops)
+        yield from _conflicting_buffers(statement.body, wanted, loops)
     elif isinstance(statement, Invoke):
         touched = [each for each in statement.regions if each.buffer in wanted]
         for region in touched:
@@ -199,10 +199,10 @@ def _walked_otherwise(statement: Statement, wanted: Mapping[Buffer, Interleave],
         yield statement.target.buffer
     else:
         for child in statement.children():
-            yield from _walked_otherwise(child, wanted)
+            yield from _conflicting_buffers(child, wanted)
 
 
-def _replaced(statement: Statement, others: Mapping[Buffer, Buffer]) -> Statement:
+def _replace(statement: Statement, others: Mapping[Buffer, Buffer]) -> Statement:
     def region(each: Region) -> Region:
         return replace(each, buffer=others.get(each.buffer, each.buffer))
 
@@ -216,5 +216,5 @@ def _replaced(statement: Statement, others: Mapping[Buffer, Buffer]) -> Statemen
             return replace(statement, target=region(statement.target))
         case Allocate() if statement.buffer in others:
             statement = replace(statement, buffer=others[statement.buffer])
-    children = tuple(_replaced(child, others) for child in statement.children())
+    children = tuple(_replace(child, others) for child in statement.children())
     return with_children(statement, children) if children else statement

@@ -150,7 +150,7 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
         return Place(top, tiles, step, statement.copies)
     if banks == Banks.SHARED or buffer.scope != Scope.ACC:
         return Place(top, tiles, tiles, statement.copies)
-    place = _spread(statement, config, top, count)
+    place = _spread_over_banks(statement, config, top, count)
     if place and banks == Banks.WIDE:
         return place
     # Few tiles that are only loaded, such as parameters, leave the banks to others.
@@ -165,7 +165,7 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
     return Place(top, tiles, tiles, statement.copies)
 
 
-def _spread(statement: Allocate, config: Config, top: int, count: int) -> Place | None:
+def _spread_over_banks(statement: Allocate, config: Config, top: int, count: int) -> Place | None:
     """Each index of the outermost dimension in banks of its own, if they fit and leave the chip one
     by one: while the gemm works on one, the ALU has the one before."""
     buffer, copies = statement.buffer, statement.copies

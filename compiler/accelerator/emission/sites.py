@@ -50,7 +50,7 @@ class Frame(NamedTuple):
     bases: Bases
     thread: int = 0
 
-    def inside(self, axis: Axis, value: int) -> Frame:
+    def enter_iteration(self, axis: Axis, value: int) -> Frame:
         """In an iteration of a loop."""
         return Frame({**self.values, axis: value}, self.bases, self.thread)
 
@@ -69,7 +69,7 @@ class Operand:
     def __init__(self, region: Region, axes: tuple[Axis, ...], places: Places):
         self.buffer = region.buffer
         form = tile_index(region, places[region.buffer].pitch)
-        self.start = form.without(*axes)
+        self.start = form.drop_axes(*axes)
         self.steps = [form.of(axis) for axis in axes]
         self.blocks = _blocks_of(region, axes)
         self.parts = self.buffer.parts if self.blocks is not None else 1
@@ -98,7 +98,7 @@ def _blocks_of(region: Region, axes: tuple[Axis, ...]) -> Blocks | None:
     form = affine_form(region.start[order.dimension])
     loops = [number for number, axis in enumerate(axes) if form.of(axis)]
     assert [form.of(axes[number]) for number in loops] in ([], [1]), "others are not interleaved"
-    return Blocks(form.without(*axes), loops[0] if loops else None, order.ways,
+    return Blocks(form.drop_axes(*axes), loops[0] if loops else None, order.ways,
                   strides_of(region.buffer)[order.dimension])
 
 
@@ -141,7 +141,7 @@ class IntrinsicSite:
         if not self.limits:
             return Visit(self.axes, [operand.tile(self.axes, self.from_zero, frame)
                                      for operand in self.operands])
-        return self._within(self.limits, frame)
+        return self._clip_visit(self.limits, frame)
 
     def visits(self, frame: Frame) -> Iterator[Visit]:
         """The same in several parts, where an operand is interleaved: loops through whole groups,
@@ -209,7 +209,7 @@ class IntrinsicSite:
             raise CompileError("two operands walk through interleaved tiles in different ways")
         return behind
 
-    def _within(self, limits: list[Limit], frame: Frame) -> Visit | None:
+    def _clip_visit(self, limits: list[Limit], frame: Frame) -> Visit | None:
         left = clip_loops(self.axes, limits, frame.values)
         if left is None:
             return None
@@ -225,7 +225,7 @@ class IntrinsicSite:
         place = self.places[buffer]
         turn = (frame.bases[buffer] - place.first) // place.step
         beyond = slide._replace(room=slide.room + Affine(-(place.copies - turn) * self.ring_step))
-        found = self._within([*self.limits, beyond], frame)
+        found = self._clip_visit([*self.limits, beyond], frame)
         if found is None:
             return None
         first, *others = found.tiles

@@ -64,17 +64,17 @@ class Starts:
 
     def note(self, tiles: Tiles, value: int) -> Iterator[Instruction]:
         """Sums begin here with the next products."""
-        self.begun(tiles)
-        yield from self.cleared([tiles])
+        self.begin_sums(tiles)
+        yield from self.clear_touched([tiles])
         self.noted[tiles] = value
 
-    def begun(self, tiles: Tiles) -> bool:
+    def begin_sums(self, tiles: Tiles) -> bool:
         """Whether products to these tiles begin their sums. They have then begun."""
         known = tiles in self.noted
         self.noted.pop(tiles, None)
         return known
 
-    def cleared(self, touched: Iterable[Tiles]) -> Iterator[Instruction]:
+    def clear_touched(self, touched: Iterable[Tiles]) -> Iterator[Instruction]:
         """Clears what is touched before its sum has begun."""
         if not self.noted:
             return

@@ -128,19 +128,19 @@ class Transfer:
         place, ways = self.interleave.dimension, self.interleave.ways
         first, side, size = start[place], self.sides[place], self.sizes[place]
         if self.alike:
-            groups = replace(self, sizes=_changed(self.sizes, place, -(-size // ways)),
-                             sides=_changed(self.sides, place, side._replace(
+            groups = replace(self, sizes=_replace_at(self.sizes, place, -(-size // ways)),
+                             sides=_replace_at(self.sides, place, side._replace(
                                  extent=-(-side.extent // ways))))
-            offset, sides = groups.at(_changed(start, place, first // ways))
+            offset, sides = groups.at(_replace_at(start, place, first // ways))
             yield Box(0, offset, sides if self.whole else _in_groups(sides, self.tile_bytes, ways))
             return
-        one = replace(self, sides=_changed(self.sides, place, side._replace(extent=1)))
-        offset, sides = one.at(_changed(start, place, 0))
+        one = replace(self, sides=_replace_at(self.sides, place, side._replace(extent=1)))
+        offset, sides = one.at(_replace_at(start, place, 0))
         for run in runs_of(first, min(side.extent, size - first), ways):
             blocks = (Side(run.groups or 1, side.dram, ways * side.pad),
                       Side(run.length, self.tile_bytes, side.pad))
             at = offset + run.first // ways * side.dram + run.first % ways * self.tile_bytes
-            yield from _without_borders(
+            yield from _split_borders(
                 Box((run.first - first) * side.pad, at,
                     (*sides[:place], *blocks, *sides[place + 1:])))
 
@@ -155,7 +155,7 @@ class Transfer:
         return leading
 
 
-def _changed(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
+def _replace_at(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
     """The same values but for one."""
     return (*values[:place], value, *values[place + 1:])
 
@@ -166,7 +166,7 @@ def _in_groups(sides: Sides, tile_bytes: int, ways: int) -> Sides:
     return (*outer, Side(row.extent * ways, tile_bytes, 1, row.before * ways, row.after * ways))
 
 
-def _without_borders(box: Box) -> Iterator[Box]:
+def _split_borders(box: Box) -> Iterator[Box]:
     """A box of single tiles, in which only the last side is padded by the load that moves it:
     the rows of another border are boxes of their own."""
     place = len(box.sides) - 2
@@ -177,7 +177,7 @@ def _without_borders(box: Box) -> Iterator[Box]:
                                     (rows.extent - rows.after, rows.after, True)):
         if count and (inside or is_border):
             side = rows._replace(extent=count, before=count if is_border else 0, after=0)
-            yield Box(box.sram + first * rows.pad, box.offset, _changed(box.sides, place, side))
+            yield Box(box.sram + first * rows.pad, box.offset, _replace_at(box.sides, place, side))
 
 
 def ends_of(copy: Copy) -> tuple[Region, Region]:
@@ -249,7 +249,7 @@ def load_pieces(sides: Sides, tile_bytes: int, *, padded: bool) -> tuple[Piece, 
     """The loads that bring a box into a scratchpad. What lies outside DRAM is padded, or left out,
     so that its tiles stay as they are."""
     first = 0 if padded else sum(side.before * side.pad for side in sides)
-    within = sides if padded else tuple(map(_inside, sides))
+    within = sides if padded else tuple(map(_part_in_dram, sides))
     if not _is_something(within):
         return ()
     return tuple(_load_pieces(merge_dimensions(within), tile_bytes, first))
@@ -288,7 +288,7 @@ def _borders(tiles: int, planes: Side, sram: int) -> Iterator[Piece]:
 def store_pieces(sides: Sides, tile_bytes: int) -> tuple[Piece, ...]:
     """The stores that take a box from a scratchpad to DRAM; what lies outside is left out."""
     first = sum(side.before * side.pad for side in sides)
-    within = tuple(map(_inside, sides))
+    within = tuple(map(_part_in_dram, sides))
     if not _is_something(within):
         return ()
     return tuple(_store_pieces(merge_dimensions(within), tile_bytes, first))
@@ -312,7 +312,7 @@ def _row(sides: list[Side], tile_bytes: int) -> Side:
     return Side(1, tile_bytes, 1)
 
 
-def _inside(side: Side) -> Side:
+def _part_in_dram(side: Side) -> Side:
     """The part of a dimension that lies in DRAM."""
     return side._replace(extent=side.inside, before=0, after=0)
 

@@ -63,7 +63,7 @@ def _form_marked(marked: Marked) -> Statement:
     formed = _rewrite_statement(marked.body)
     try:
         if not all(isinstance(each, Loop | When | Copy) for each in statements_of(formed)):
-            _transfer(_inside_threads(marked.body))         # says why not
+            _transfer(_thread_body(marked.body))         # says why not
         for each in statements_of(formed):
             if isinstance(each, Copy):
                 _check_way(each.target.buffer.scope, each.source.buffer.scope)
@@ -73,7 +73,7 @@ def _form_marked(marked: Marked) -> Statement:
     return formed
 
 
-def _inside_threads(statement: Statement) -> Statement:
+def _thread_body(statement: Statement) -> Statement:
     """What each thread of some loops does."""
     inner = statement
     while isinstance(inner, Loop):
@@ -107,7 +107,7 @@ def _transfer(statement: Statement) -> Statement:
     if target_box.extents != source_box.extents:
         raise MismatchError(f"it takes a box of {source_box.extents} out of {source.buffer} to one "
                             f"of {target_box.extents}; they must be the same")
-    inside = {*_inside(assign.target), *_inside(source)}
+    inside = {*_bounds_of_access(assign.target), *_bounds_of_access(source)}
     outer = [each for each in conditions if not any(node in axes for node in walk(each)
                                                     if isinstance(node, Axis))]
     bounds = set()
@@ -118,7 +118,7 @@ def _transfer(statement: Statement) -> Statement:
                 raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
                                     f"what lies outside {assign.target.buffer} or {source.buffer}")
     if guard is not None:
-        needed, checked = _relevant(_inside(source)), _required_bounds(guard)
+        needed, checked = _relevant(_bounds_of_access(source)), _required_bounds(guard)
         if not checked <= needed <= checked | bounds:
             raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
                                 f"{source} lies outside {source.buffer}")
@@ -131,8 +131,8 @@ def _check_reach(target: Access, source: Access, *, padded: bool) -> None:
     """Refuse a copy that would reach beyond its buffer on the chip: it is cut only where its buffer
     in DRAM ends, and not even there if what lies outside is padded."""
     chip, dram = (target, source) if target.buffer.scope in ON_CHIP else (source, target)
-    for bound in _relevant(_inside(chip)):
-        if padded or not _is_implied(bound, _inside(dram)):
+    for bound in _relevant(_bounds_of_access(chip)):
+        if padded or not _is_implied(bound, _bounds_of_access(dram)):
             raise MismatchError(f"it may reach beyond {chip.buffer}, but a transfer is cut only "
                                 f"where {dram.buffer} ends; divide {chip.buffer} evenly")
 
@@ -174,7 +174,7 @@ def _box(access: Access, axes: list[Axis]) -> Region:
         if not used.isdisjoint(moving):
             raise MismatchError(f"{access} moves along two dimensions with {moving[0]}")
         used.update(moving)
-        start.append(form.without(*moving).expression())
+        start.append(form.drop_axes(*moving).expression())
         extents.append(moving[0].extent if moving else 1)
     for axis in axes:
         if axis not in used and axis.extent > 1:
@@ -200,7 +200,7 @@ def _form(form: Affine) -> Bound:
     return form.constant, frozenset(form.terms.items())
 
 
-def _inside(access: Access) -> set[Bound]:
+def _bounds_of_access(access: Access) -> set[Bound]:
     """What must hold for an access to lie inside its buffer."""
     bounds = set()
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):

@@ -7,7 +7,7 @@ Nothing traps: a division by zero is zero, and a shift by too much leaves the si
 from __future__ import annotations
 
 from ...expression.expression import BOOL, COMPARISONS, FLOATS, INDEX, LOGIC
-from .halves import HALF, SINGLE, narrowed, widened
+from .halves import HALF, SINGLE, narrow_to_half, widen_half
 from .writer import SIZES, UNSIGNED, Value, Writer
 
 PLAIN = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
@@ -20,11 +20,11 @@ SATURATED = "int64"             # what floats become before high bits are droppe
 def operate(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     """An operator between two values of one type."""
     if left.dtype == HALF:
-        found = operate(writer, operator, widened(writer, left, SINGLE),
-                        widened(writer, right, SINGLE))
-        return found if found.dtype == BOOL else narrowed(writer, found)
+        found = operate(writer, operator, widen_half(writer, left, SINGLE),
+                        widen_half(writer, right, SINGLE))
+        return found if found.dtype == BOOL else narrow_to_half(writer, found)
     lanes = max(left.lanes, right.lanes)
-    left, right = writer.spread(left, lanes), writer.spread(right, lanes)
+    left, right = writer.broadcast(left, lanes), writer.broadcast(right, lanes)
     dtype, kind = left.dtype, writer.type(left.dtype, lanes)
     if operator in LOGIC:
         return writer.value(f"{operator} {kind} {left.text}, {right.text}", BOOL, lanes)
@@ -58,8 +58,8 @@ def _extreme(writer: Writer, operator: str, left: Value, right: Value) -> Value:
         name = {"min": "minimum", "max": "maximum"}[operator]       # NaN stays
     else:
         name = ("u" if left.dtype in UNSIGNED else "s") + operator
-    text = writer.call(f"llvm.{name}.{suffix(writer, left)}", kind, writer.typed(left),
-                       writer.typed(right))
+    text = writer.call(f"llvm.{name}.{suffix(writer, left)}", kind, writer.operand(left),
+                       writer.operand(right))
     return Value(text, left.dtype, left.lanes)
 
 
@@ -70,11 +70,11 @@ def suffix(writer: Writer, value: Value) -> str:
     return scalar if value.lanes == 1 else f"v{value.lanes}{scalar}"
 
 
-def chosen(writer: Writer, condition: Value, then: Value, otherwise: Value) -> Value:
+def select_lanes(writer: Writer, condition: Value, then: Value, otherwise: Value) -> Value:
     """One of two values, lane by lane; both exist."""
     lanes = max(condition.lanes, then.lanes, otherwise.lanes)
-    then, otherwise = writer.spread(then, lanes), writer.spread(otherwise, lanes)
-    parts = ", ".join(map(writer.typed, (condition, then, otherwise)))
+    then, otherwise = writer.broadcast(then, lanes), writer.broadcast(otherwise, lanes)
+    parts = ", ".join(map(writer.operand, (condition, then, otherwise)))
     return writer.value(f"select {parts}", then.dtype, lanes)
 
 
@@ -96,7 +96,7 @@ def _divide(writer: Writer, operator: str, left: Value, right: Value) -> Value:
         return _floor_divide(writer, operator, left, right)
     empty = _compare(writer, "==", right, writer.constant(0, dtype, lanes))
     found = _floor_divide(writer, operator, left, _divisible(writer, left, right, empty))
-    return chosen(writer, empty, writer.constant(0, dtype, lanes), found)
+    return select_lanes(writer, empty, writer.constant(0, dtype, lanes), found)
 
 
 def _floor_divide(writer: Writer, operator: str, left: Value, right: Value) -> Value:
@@ -109,8 +109,8 @@ def _floor_divide(writer: Writer, operator: str, left: Value, right: Value) -> V
     mixed = writer.value(f"xor {kind} {rest.text}, {right.text}", dtype, lanes)
     down = operate(writer, "and", uneven, _compare(writer, "<", mixed, zero))
     if operator == "%":
-        return operate(writer, "+", rest, chosen(writer, down, right, zero))
-    return operate(writer, "-", quotient, chosen(writer, down, one, zero))
+        return operate(writer, "+", rest, select_lanes(writer, down, right, zero))
+    return operate(writer, "-", quotient, select_lanes(writer, down, one, zero))
 
 
 def operate_plain(writer: Writer, name: str, left: Value, right: Value) -> Value:
@@ -122,9 +122,9 @@ def _divide_unsigned(writer: Writer, operator: str, left: Value, right: Value) -
     zero = writer.constant(0, left.dtype, left.lanes)
     one = writer.constant(1, left.dtype, left.lanes)
     empty = _compare(writer, "==", right, zero)
-    safe = chosen(writer, empty, one, right)
+    safe = select_lanes(writer, empty, one, right)
     found = operate_plain(writer, "udiv" if operator == "//" else "urem", left, safe)
-    return chosen(writer, empty, zero, found)
+    return select_lanes(writer, empty, zero, found)
 
 
 def _divisible(writer: Writer, left: Value, right: Value, empty: Value) -> Value:
@@ -135,8 +135,8 @@ def _divisible(writer: Writer, left: Value, right: Value, empty: Value) -> Value
     least = writer.constant(-(1 << bits - 1), dtype, lanes)
     overflows = operate(writer, "and", _compare(writer, "==", left, least),
                         _compare(writer, "==", right, writer.constant(-1, dtype, lanes)))
-    return chosen(writer, operate(writer, "or", overflows, empty),
-                  writer.constant(1, dtype, lanes), right)
+    return select_lanes(writer, operate(writer, "or", overflows, empty),
+                        writer.constant(1, dtype, lanes), right)
 
 
 def _divide_floats(writer: Writer, operator: str, left: Value, right: Value) -> Value:
@@ -149,29 +149,29 @@ def _divide_floats(writer: Writer, operator: str, left: Value, right: Value) -> 
     below = operate(writer, "and", uneven, _compare(
         writer, "!=", _compare(writer, "<", right, zero), _compare(writer, "<", rest, zero)))
     if operator == "%":
-        moved = chosen(writer, below, operate(writer, "+", rest, right), rest)
-        return chosen(writer, uneven, moved, function(writer, "copysign", zero, right))
-    quotient = chosen(writer, below, operate(writer, "-", quotient, one), quotient)
+        moved = select_lanes(writer, below, operate(writer, "+", rest, right), rest)
+        return select_lanes(writer, uneven, moved, function(writer, "copysign", zero, right))
+    quotient = select_lanes(writer, below, operate(writer, "-", quotient, one), quotient)
     floor = function(writer, "floor", quotient)
     up = _compare(writer, "<", writer.constant(0.5, dtype, lanes),
                   operate(writer, "-", quotient, floor))
-    floor = chosen(writer, up, operate(writer, "+", floor, one), floor)
+    floor = select_lanes(writer, up, operate(writer, "+", floor, one), floor)
     plain = operate(writer, "/", left, right)
-    floor = chosen(writer, _compare(writer, "!=", quotient, zero), floor,
-                   function(writer, "copysign", zero, plain))
-    return chosen(writer, _compare(writer, "==", right, zero), plain, floor)
+    floor = select_lanes(writer, _compare(writer, "!=", quotient, zero), floor,
+                         function(writer, "copysign", zero, plain))
+    return select_lanes(writer, _compare(writer, "==", right, zero), plain, floor)
 
 
 def function(writer: Writer, name: str, *arguments: Value) -> Value:
     """A function of floats that LLVM has."""
     if arguments[0].dtype == HALF:
-        return narrowed(writer, function(writer, name, *(
-            widened(writer, each, SINGLE) for each in arguments)))
+        return narrow_to_half(writer, function(writer, name, *(
+            widen_half(writer, each, SINGLE) for each in arguments)))
     lanes = max(each.lanes for each in arguments)
-    arguments = tuple(writer.spread(each, lanes) for each in arguments)
+    arguments = tuple(writer.broadcast(each, lanes) for each in arguments)
     first = arguments[0]
     text = writer.call(f"llvm.{name}.{suffix(writer, first)}", writer.type(first.dtype, lanes),
-                       *map(writer.typed, arguments))
+                       *map(writer.operand, arguments))
     return Value(text, first.dtype, lanes)
 
 
@@ -185,9 +185,9 @@ def _shift(writer: Writer, operator: str, left: Value, right: Value) -> Value:
     kind = writer.type(dtype, lanes)
     fits = writer.value(f"icmp ule {kind} {right.text}, {most.text}", BOOL, lanes)
     if name == "ashr":                  # by too much: the sign alone
-        return operate_plain(writer, name, left, chosen(writer, fits, right, most))
-    inside = operate_plain(writer, name, left, chosen(writer, fits, right, most))
-    return chosen(writer, fits, inside, writer.constant(0, dtype, lanes))
+        return operate_plain(writer, name, left, select_lanes(writer, fits, right, most))
+    inside = operate_plain(writer, name, left, select_lanes(writer, fits, right, most))
+    return select_lanes(writer, fits, inside, writer.constant(0, dtype, lanes))
 
 
 def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) -> Value:
@@ -196,15 +196,16 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
     if value.dtype == dtype:
         return value
     if value.dtype == HALF:
-        single = widened(writer, value, dtype if dtype in FLOATS else SINGLE)
+        single = widen_half(writer, value, dtype if dtype in FLOATS else SINGLE)
         return cast(writer, single, dtype, fits_in_32=fits_in_32)
     if dtype == HALF:           # integers that are not exact as singles are infinite as halves
-        return narrowed(writer, value if value.dtype in FLOATS else cast(writer, value, SINGLE))
+        return narrow_to_half(writer,
+                              value if value.dtype in FLOATS else cast(writer, value, SINGLE))
     lanes, kind = value.lanes, writer.type(dtype, value.lanes)
     if value.dtype in FLOATS:
         if dtype in FLOATS:
             name = "fpext" if SIZES[dtype] > SIZES[value.dtype] else "fptrunc"
-            return writer.value(f"{name} {writer.typed(value)} to {kind}", dtype, lanes)
+            return writer.value(f"{name} {writer.operand(value)} to {kind}", dtype, lanes)
         if dtype == BOOL:
             return _compare(writer, "!=", value, writer.constant(0.0, value.dtype, lanes))
         whole = "int32" if fits_in_32 and "64" not in dtype else (
@@ -213,11 +214,11 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
         shape = f"v{lanes}" if lanes > 1 else ""
         name = "fptoui" if whole == "uint64" else "fptosi"
         text = writer.call(f"llvm.{name}.sat.{shape}{writer.scalar(whole)}."
-                           f"{suffix(writer, value)}", to, writer.typed(value))
+                           f"{suffix(writer, value)}", to, writer.operand(value))
         return cast(writer, Value(text, whole, lanes), dtype)
     if dtype in FLOATS:
         name = "uitofp" if value.dtype in UNSIGNED else "sitofp"
-        return writer.value(f"{name} {writer.typed(value)} to {kind}", dtype, lanes)
+        return writer.value(f"{name} {writer.operand(value)} to {kind}", dtype, lanes)
     if dtype == BOOL:
         return _compare(writer, "!=", value, writer.constant(0, value.dtype, lanes))
     return _resize_integer(writer, value, dtype)
@@ -234,12 +235,12 @@ def _resize_integer(writer: Writer, value: Value, dtype: str) -> Value:
             value = operate(writer, operator, value,
                             writer.constant(bound, value.dtype, value.lanes))
     name = "trunc" if before > after else "zext" if value.dtype in UNSIGNED else "sext"
-    return writer.value(f"{name} {writer.typed(value)} to {writer.type(dtype, value.lanes)}",
+    return writer.value(f"{name} {writer.operand(value)} to {writer.type(dtype, value.lanes)}",
                         dtype, value.lanes)
 
 
 def as_bits(writer: Writer, value: Value, dtype: str) -> Value:
     """The same bits as a value of another type."""
     kind = writer.type(dtype, value.lanes)
-    return writer.value(f"bitcast {writer.typed(value)} to {kind}", dtype, value.lanes)
+    return writer.value(f"bitcast {writer.operand(value)} to {kind}", dtype, value.lanes)
 

@@ -64,7 +64,7 @@ def add_dot(values: Values, statement: Statement) -> None:
     has_instruction = "+dotprod" in values.target.features and (
         values.target.triple.startswith("aarch64") and lanes % REGISTER == 0)
     added = (_instructions if has_instruction else _products)(values, sums, one, other)
-    writer.add(f"store {writer.typed(added)}, ptr {pointer}, align 4")
+    writer.add(f"store {writer.operand(added)}, ptr {pointer}, align 4")
 
 
 def _stride(values: Values, node: Expression, axis: Axis) -> int:
@@ -84,9 +84,9 @@ def _bytes(values: Values, dot: Dot, node: Access) -> Value:
     pointer = values.address(node)
     del values.fixed[dot.lanes], values.fixed[dot.terms]
     if stride:
-        return values.loaded(pointer, node.dtype, lanes * TERMS)
+        return values.load(pointer, node.dtype, lanes * TERMS)
     word = writer.value(f"load i32, ptr {pointer}, align {SIZES[node.dtype]}", "int32")
-    text = writer.name(f"bitcast {writer.typed(writer.spread(word, lanes))} to "
+    text = writer.name(f"bitcast {writer.operand(writer.broadcast(word, lanes))} to "
                        f"{writer.type(node.dtype, lanes * TERMS)}")
     return Value(text, node.dtype, lanes * TERMS)
 
@@ -99,8 +99,8 @@ def _instructions(values: Values, sums: Value, one: Value, other: Value) -> Valu
         arguments = [_part(values, sums, first, REGISTER),
                      *(_part(values, each, first * TERMS, REGISTER * TERMS)
                        for each in (one, other))]
-        parts.append(Value(writer.call(name, "<4 x i32>", *map(writer.typed, arguments)), "int32",
-                           REGISTER))
+        parts.append(Value(writer.call(name, "<4 x i32>", *map(writer.operand, arguments)),
+                           "int32", REGISTER))
     return _concatenate(values, parts)
 
 
@@ -122,7 +122,7 @@ def _shuffle(values: Values, one: Value, other: Value, places: range) -> Value:
     if len(places) == 1 and one is other:
         return writer.lane(one, places[0])
     mask = ", ".join(f"i32 {place}" for place in places)
-    return writer.value(f"shufflevector {writer.typed(one)}, {writer.typed(other)}, "
+    return writer.value(f"shufflevector {writer.operand(one)}, {writer.operand(other)}, "
                         f"<{len(places)} x i32> <{mask}>", one.dtype, len(places))
 
 
@@ -131,10 +131,11 @@ def _products(values: Values, sums: Value, one: Value, other: Value) -> Value:
     writer = values.writer
     extend = "zext" if one.dtype == "uint8" else "sext"
     kind = writer.type("int32", one.lanes)
-    wide = [writer.name(f"{extend} {writer.typed(each)} to {kind}") for each in (one, other)]
+    wide = [writer.name(f"{extend} {writer.operand(each)} to {kind}")
+            for each in (one, other)]
     value = writer.value(f"mul {kind} {wide[0]}, {wide[1]}", "int32", one.lanes)
     while value.lanes > sums.lanes:
         halves = [_shuffle(values, value, value, range(first, value.lanes, 2)) for first in (0, 1)]
-        value = writer.value(f"add {writer.typed(halves[0])}, {halves[1].text}", "int32",
+        value = writer.value(f"add {writer.operand(halves[0])}, {halves[1].text}", "int32",
                              halves[0].lanes)
-    return writer.value(f"add {writer.typed(sums)}, {value.text}", "int32", sums.lanes)
+    return writer.value(f"add {writer.operand(sums)}, {value.text}", "int32", sums.lanes)

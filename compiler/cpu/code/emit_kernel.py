@@ -79,7 +79,7 @@ class Module:
         values.status = "%status"
         statements, body = Statements(values), kernel.body
         if parallel_loops(body):
-            statements.shared(parallel_loops(body), "%begin", "%end")
+            statements.emit_shared(parallel_loops(body), "%begin", "%end")
         else:
             statements.add(body)
         text = _body(kernel, writer)

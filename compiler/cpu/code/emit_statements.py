@@ -52,12 +52,12 @@ class Statements:
                     buffer.dtype, prod(buffer.shape), ALIGNED)
                 self.add(statement.body)
             case Marked():
-                self._marked(statement)
+                self._emit_marked(statement)
             case _:
                 raise CompileError(f"a {type(statement).__name__.lower()} cannot be compiled for "
                                    f"the CPU")
 
-    def _marked(self, marked: Marked) -> None:
+    def _emit_marked(self, marked: Marked) -> None:
         """Loops that a processor with vectors has instructions for."""
         loop = marked.body
         if marked.intrinsic != DOT or not isinstance(loop, Loop):
@@ -83,13 +83,13 @@ class Statements:
                     self.add(loop.body)
             del values.fixed[axis]
         else:
-            self.counted(loop, "0", str(axis.extent))
+            self.emit_loop(loop, "0", str(axis.extent))
 
-    def shared(self, loops: tuple[Loop, ...], first: str, end: str) -> None:
+    def emit_shared(self, loops: tuple[Loop, ...], first: str, end: str) -> None:
         """Loops directly inside each other as one, from one iteration to before another."""
         axis = Axis("shared", prod(loop.axis.extent for loop in loops))
 
-        def inside() -> None:
+        def emit_body() -> None:
             rest = self.values.axes[axis]
             for loop in reversed(loops[1:]):
                 word, extent = self.writer.word, loop.axis.extent
@@ -98,10 +98,10 @@ class Statements:
             self.values.axes[loops[0].axis] = rest
             self.add(loops[-1].body)
 
-        self.counted(Loop(axis, loops[-1].body), first, end, inside)
+        self.emit_loop(Loop(axis, loops[-1].body), first, end, emit_body)
 
-    def counted(self, loop: Loop, first: str, end: str,
-                inside: Callable[[], None] | None = None) -> None:
+    def emit_loop(self, loop: Loop, first: str, end: str,
+                  inside: Callable[[], None] | None = None) -> None:
         """A loop from one index to before another, which is larger. What is inside is the body of
         the loop unless it is given."""
         writer, values = self.writer, self.values
@@ -137,7 +137,7 @@ class Statements:
         then, end = writer.fresh("then"), writer.fresh("end")
         writer.branch(condition, then, end)
         writer.start(then)
-        before, values.known = values.known, values.narrowed(when.condition)
+        before, values.known = values.known, values.known_under(when.condition)
         with values.fresh():
             self.add(when.body)
         values.known = before
@@ -149,7 +149,7 @@ class Statements:
         everywhere = self._in_all_lanes(list(conjuncts(condition)))
 
         def together() -> None:
-            before, self.values.known = self.values.known, self.values.narrowed(when.condition)
+            before, self.values.known = self.values.known, self.values.known_under(when.condition)
             self.add(when.body)
             self.values.known = before
         if everywhere is None:
@@ -176,7 +176,7 @@ class Statements:
         """A statement for one lane after the other."""
         axis, self.values.vector = self.values.vector, None
         assert axis is not None
-        self.counted(Loop(axis, statement), "0", str(axis.extent))
+        self.emit_loop(Loop(axis, statement), "0", str(axis.extent))
         del self.values.axes[axis]
         self.values.vector = axis
 
@@ -258,7 +258,7 @@ class Statements:
         if axis is None:
             self._store_at(values.address(target), value)
         elif stride == 1:
-            value = self.writer.spread(value, axis.extent)
+            value = self.writer.broadcast(value, axis.extent)
             values.fixed[axis] = 0
             pointer = values.address(target)
             del values.fixed[axis]
@@ -274,4 +274,4 @@ class Statements:
         size = SIZES[value.dtype]
         if value.dtype == BOOL:
             value = cast(self.writer, value, "uint8")
-        self.writer.add(f"store {self.writer.typed(value)}, ptr {pointer}, align {size}")
+        self.writer.add(f"store {self.writer.operand(value)}, ptr {pointer}, align {size}")

@@ -29,7 +29,7 @@ from ...expression.functions import CHECKED
 from ...expression.intervals import Known, implied_intervals, interval_of
 from ...nest.nest import Access, Buffer
 from ...nest.places import place_of
-from .emit_arithmetic import as_bits, cast, chosen, function, operate, operate_plain
+from .emit_arithmetic import as_bits, cast, function, operate, operate_plain, select_lanes
 from .ranges import fits_in_32
 from .writer import SIZES, Value, Writer
 
@@ -105,11 +105,11 @@ class Values:
         """The value of an expression."""
         found = self._found.get(id(node))
         if found is None:
-            found = node, self._computed(node)      # the node too, so that its id stays its own
+            found = node, self._compute(node)      # the node too, so that its id stays its own
             self._found[id(node)] = found
         return found[1]
 
-    def _computed(self, node: Expression) -> Value:
+    def _compute(self, node: Expression) -> Value:
         writer = self.writer
         match node:
             case Given():
@@ -156,7 +156,7 @@ class Values:
             return self.of(node.then)
         condition = self.of(node.condition)
         if not self.may_leave(node):
-            return chosen(self.writer, condition, self.of(node.then), self.of(node.otherwise))
+            return select_lanes(self.writer, condition, self.of(node.then), self.of(node.otherwise))
         if condition.lanes == 1:
             return self._branches(node, condition)
         assert self.vector is not None
@@ -164,7 +164,7 @@ class Values:
         for lane in range(axis.extent):
             with self.in_lane(axis, lane):
                 lanes.append(self.of(node))
-        return self.writer.gathered(lanes)
+        return self.writer.gather(lanes)
 
     def _branches(self, node: Select, condition: Value) -> Value:
         """Only one side is computed."""
@@ -176,7 +176,7 @@ class Values:
         for label, side in ((then, node.then), (otherwise, node.otherwise)):
             writer.start(label)
             with self.fresh():
-                value = writer.spread(self.of(side), lanes)
+                value = writer.broadcast(self.of(side), lanes)
             arms.append(f"[{value.text}, %{writer.block}]")
             writer.jump(end)
         writer.start(end)
@@ -202,7 +202,7 @@ class Values:
     def _call(self, node: Call) -> Value:
         name, arguments = node.function.intrinsic, [self.of(each) for each in node.arguments]
         if node.function.name == CHECKED:
-            return self._checked(*arguments)
+            return self._check_index(*arguments)
         if name == "bitcast":
             return as_bits(self.writer, arguments[0], node.dtype)
         if name is not None:
@@ -212,19 +212,19 @@ class Values:
                                f"for the CPU")
         return self.of(node.function.definition(*map(Given, arguments)))
 
-    def _checked(self, index: Value, extent: Value) -> Value:
+    def _check_index(self, index: Value, extent: Value) -> Value:
         """An index moved inside, after it was noted that it was not."""
         writer, lanes = self.writer, index.lanes
         assert self.status is not None
-        kind, extent = writer.type(INDEX, lanes), writer.spread(extent, lanes)
+        kind, extent = writer.type(INDEX, lanes), writer.broadcast(extent, lanes)
         wrong = writer.value(f"icmp uge {kind} {index.text}, {extent.text}", BOOL, lanes)
         some = wrong.text if lanes == 1 else writer.call(
-            f"llvm.vector.reduce.or.v{lanes}i1", "i1", writer.typed(wrong))
+            f"llvm.vector.reduce.or.v{lanes}i1", "i1", writer.operand(wrong))
         before = writer.name(f"load i32, ptr {self.status}")
         bit = writer.name(f"zext i1 {some} to i32")
         writer.add(f"store i32 {writer.name(f'or i32 {before}, {bit}')}, ptr {self.status}")
         zero = writer.constant(0, INDEX, lanes)
-        return chosen(writer, wrong, zero, index)
+        return select_lanes(writer, wrong, zero, index)
 
     def _load(self, node: Access) -> Value:
         stride = self.stride(node)
@@ -236,14 +236,14 @@ class Values:
             self.fixed[axis] = 0
             pointer = self.address(node)
             del self.fixed[axis]
-            return self.loaded(pointer, dtype, axis.extent)
+            return self.load(pointer, dtype, axis.extent)
         if stride == 2 and axis.extent % 2 == 0 and dtype != BOOL:
             return self._every_other(node, axis)
         lanes = []
         for lane in range(axis.extent):
             with self.in_lane(axis, lane):
                 lanes.append(self._scalar_load(node))
-        return self.writer.gathered(lanes)
+        return self.writer.gather(lanes)
 
     def _every_other(self, node: Access, axis: Axis) -> Value:
         """Two vectors that overlap by one element, and the elements of even places of both; no
@@ -255,17 +255,17 @@ class Values:
         for first in (0, count - 1):
             there = self.writer.name(f"getelementptr inbounds {self.writer.scalar(dtype)}, ptr "
                                      f"{pointer}, {self.writer.word} {first}")
-            halves.append(self.loaded(there, dtype, count))
+            halves.append(self.load(there, dtype, count))
         places = [*range(0, count, 2), *range(count + 1, 2 * count, 2)]
         mask = ", ".join(f"i32 {place}" for place in places)
         return self.writer.value(
-            f"shufflevector {self.writer.typed(halves[0])}, {self.writer.typed(halves[1])}, "
+            f"shufflevector {self.writer.operand(halves[0])}, {self.writer.operand(halves[1])}, "
             f"<{count} x i32> <{mask}>", dtype, count)
 
     def _scalar_load(self, node: Access) -> Value:
-        return self.loaded(self.address(node), node.dtype, 1)
+        return self.load(self.address(node), node.dtype, 1)
 
-    def loaded(self, pointer: str, dtype: str, lanes: int) -> Value:
+    def load(self, pointer: str, dtype: str, lanes: int) -> Value:
         writer, size = self.writer, SIZES[dtype]
         if dtype == BOOL:
             kind = writer.type("int8", lanes)
@@ -310,7 +310,7 @@ class Values:
                                   f"{writer.word} {place.constant}")
         return pointer
 
-    def narrowed(self, condition: Expression) -> Known:
+    def known_under(self, condition: Expression) -> Known:
         """What is known where a condition holds, besides what is known here."""
         try:
             return {**self.known, **implied_intervals(condition, self.known)}

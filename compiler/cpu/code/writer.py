@@ -45,7 +45,7 @@ class Writer:
         scalar = self.scalar(dtype)
         return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
-    def typed(self, value: Value) -> str:
+    def operand(self, value: Value) -> str:
         return f"{self.type(value.dtype, value.lanes)} {value.text}"
 
     def fresh(self, stem: str = "v") -> str:
@@ -75,7 +75,7 @@ class Writer:
         text = literal(number, dtype)
         return Value(text if lanes == 1 else f"splat ({self.scalar(dtype)} {text})", dtype, lanes)
 
-    def spread(self, value: Value, lanes: int) -> Value:
+    def broadcast(self, value: Value, lanes: int) -> Value:
         """A scalar in every lane; a vector as it is."""
         if value.lanes == lanes:
             return value
@@ -88,18 +88,18 @@ class Writer:
         return self.value(f"shufflevector {kind} {first}, {kind} poison, "
                           f"<{lanes} x i32> zeroinitializer", value.dtype, lanes)
 
-    def gathered(self, values: list[Value]) -> Value:
+    def gather(self, values: list[Value]) -> Value:
         """Scalars as the lanes of a vector."""
         dtype, lanes = values[0].dtype, len(values)
         kind, text = self.type(dtype, lanes), "poison"
         for lane, each in enumerate(values):
-            text = self.name(f"insertelement {kind} {text}, {self.typed(each)}, i32 {lane}")
+            text = self.name(f"insertelement {kind} {text}, {self.operand(each)}, i32 {lane}")
         return Value(text, dtype, lanes)
 
     def lane(self, value: Value, lane: int) -> Value:
         if value.lanes == 1:
             return value
-        return self.value(f"extractelement {self.typed(value)}, i32 {lane}", value.dtype)
+        return self.value(f"extractelement {self.operand(value)}, i32 {lane}", value.dtype)
 
     def start(self, block: str) -> None:
         self.lines.append(f"{block}:")

@@ -46,14 +46,14 @@ class Blocked:
     unrolled: int = 0               # reduce axes that are written out, from the last one
     dot: bool = False               # the last reduce axis is that of four products of bytes
 
-    def stored(self) -> Tensor:
+    def store(self) -> Tensor:
         """The sums, as whoever reads them is to see them: where columns do not fill blocks, they
         are read one by one, which registers cannot be."""
         return compute("block", self.sums.shape, lambda *i: self.sums[i])
 
     def __call__(self, schedule: Schedule, target: Target) -> None:
         result, = schedule.outputs
-        stage, inside = schedule[result], self._inside(schedule)
+        stage, inside = schedule[result], self._block_tensors(schedule)
         tile = self._result(stage)
         for each in inside:
             schedule[each].compute_at(stage, tile)
@@ -68,7 +68,7 @@ class Blocked:
                 else:
                     arrange(schedule, other, target)
 
-    def _inside(self, schedule: Schedule) -> list[Tensor]:
+    def _block_tensors(self, schedule: Schedule) -> list[Tensor]:
         """The tensors that are computed for each block: sums, and perhaps a copy of them."""
         result, = schedule.outputs
         return [each for each in schedule.stages

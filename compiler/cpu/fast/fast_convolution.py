@@ -49,7 +49,7 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     if floats:
         return _of_floats(images, array.astype(np.float32), shape, window, block)
     if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
-            _has_one_zero(weights) or weights.type.known().axis == 0) and (
+            _has_one_zero(weights) or weights.type.require_quantization().axis == 0) and (
             window.groups == 1 or (array.shape[1] % TERMS == 0 and not _zeros(weights).any())):
         return _of_bytes(images, weights, array, shape, window, block)
     return None
@@ -93,7 +93,7 @@ def _of_floats(images: Operand, array: Array, shape: Shape, window: Window, bloc
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
         channel = _channel(output, block.lanes, outputs, window, depth, c)
-        y, x = window.pixel(row, _inside(column, shape, window), a, b)
+        y, x = window.pixel(row, _clamp_column(column, shape, window), a, b)
         weight = kernel[output // block.lanes, a, b, c, output % block.lanes]
         return total(pixels[n, y, x, channel].cast("float32") * weight, a, b, c)
 
@@ -110,7 +110,7 @@ def _pixels(images: Operand, window: Window) -> Tensor:
                    lambda image, y, x, c: images.tensor[image, c, y, x])
 
 
-def _inside(column: Axis, shape: Shape, window: Window) -> Expression:
+def _clamp_column(column: Axis, shape: Shape, window: Window) -> Expression:
     """Blocks reach beyond the last column, and compute it again there."""
     return minimum(column, shape[window.axes[2]] - 1)
 
@@ -120,7 +120,7 @@ def _sums(product: Callable[..., Expression], shape: Shape, window: Window, bloc
     n, rows, columns, channels = (shape[each] for each in window.axes)
     whole = (n, rows, max(block.height, columns), round_up(channels, block.lanes))
     blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
-    stored = blocked.sums if channels % block.lanes == 0 and not dot else blocked.stored()
+    stored = blocked.sums if channels % block.lanes == 0 and not dot else blocked.store()
     return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
 
 
@@ -139,7 +139,7 @@ def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, win
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
         channel = _channel(output, block.lanes, outputs, window, depth, k * TERMS + t)
-        y, x = window.pixel(row, _inside(column, shape, window), a, b)
+        y, x = window.pixel(row, _clamp_column(column, shape, window), a, b)
         pixel = pixels[n, y, x, channel]
         weight = kernel[output // block.lanes, a, b, k, output % block.lanes, t]
         return total(pixel.cast("int32") * weight.cast("int32"), a, b, k, t)

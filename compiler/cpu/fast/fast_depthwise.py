@@ -36,7 +36,7 @@ def depthwise_sums(images: Operand, weights: Operand, array: Array, shape: Shape
                  dtype)
     if floats or images.type.quantization is None:
         return sums
-    more = Correction(images.type.known().zero_point, None, sums.value, per_column(
+    more = Correction(images.type.require_quantization().zero_point, None, sums.value, per_column(
         "weight_sums", array.sum(axis=(1, 2, 3), dtype=np.int64), window.channel_axis), 0)
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 

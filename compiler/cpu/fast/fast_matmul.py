@@ -44,7 +44,8 @@ def matrix_sums(left: Operand, right: Operand, shape: Shape) -> Sums | None:
     if left.type.dtype in FLOATS and right.type.dtype in FLOATS:
         return _of_floats(left, right, shape)
     if are_bytes(left.type, right.type) and _has_one_zero(left) and (
-            _has_one_zero(right) or right.type.known().axis in (-1, len(right.type.shape) - 1)):
+            _has_one_zero(right)
+            or right.type.require_quantization().axis in (-1, len(right.type.shape) - 1)):
         return _of_bytes(left, right, shape)
     return None
 
@@ -108,7 +109,7 @@ def _sums(product: Callable[..., Expression], shape: Shape, block: Block, *, dot
     whole = (*others, max(rows, block.height), round_up(columns, block.lanes))
     blocked = Blocked(compute("sums", whole, product), len(others), len(others) + 1, block,
                       before=range(len(others)), dot=dot)
-    stored = blocked.sums if columns % block.lanes == 0 and not dot else blocked.stored()
+    stored = blocked.sums if columns % block.lanes == 0 and not dot else blocked.store()
     return Sums(lambda i: stored[i], blocked)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import factorial, inf, pi
 
 from ...expression.expression import Expression, as_expression, both, either, select
-from ...expression.functions import as_bits, magnitude, nearest_even, square_root, with_sign_of
+from ...expression.functions import as_bits, magnitude, round_half_even, square_root, with_sign_of
 from . import coefficients
 from .reals import in_double, polynomial
 
@@ -23,10 +23,10 @@ def _reduce_angle(x: Expression) -> tuple[Expression, Expression]:
     for piece in range(coefficients.PIECES):
         terms = [value * coefficients.turn(exponent, further, piece) for value, further in parts]
         if piece < 2:           # they are exact, and so is what is left of them
-            terms = [each - nearest_even(each) for each in terms]
+            terms = [each - round_half_even(each) for each in terms]
         fractions.append(terms[0] + terms[1])
     turns = fractions[0] + fractions[1]
-    quarter = nearest_even(turns * 4)
+    quarter = round_half_even(turns * 4)
     rest = turns - quarter * 0.25
     for fraction in fractions[2:]:          # the larger first: where they cancel, nothing is lost
         rest = rest + fraction

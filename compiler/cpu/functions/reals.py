@@ -13,17 +13,17 @@ Function = Callable[[Expression], Expression]
 def of_reals(function: Function) -> Function:
     """A function of any real type, from one of 32 and 64 bits."""
     @wraps(function)
-    def wrapped(x: Expression) -> Expression:
+    def wrapper(x: Expression) -> Expression:
         return function(x.cast("float32")).cast("float16") if x.dtype == "float16" else function(x)
-    return wrapped
+    return wrapper
 
 
 def in_double(function: Function) -> Function:
     """A function of any real type, computed in 64 bits."""
     @wraps(function)
-    def wrapped(x: Expression) -> Expression:
+    def wrapper(x: Expression) -> Expression:
         return function(x.cast("float64")).cast(x.dtype)
-    return wrapped
+    return wrapper
 
 
 def polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:

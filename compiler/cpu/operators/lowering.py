@@ -19,7 +19,7 @@ from ...expression.expression import (
     minimum,
     select,
 )
-from ...expression.functions import nearest_even, truncate
+from ...expression.functions import truncate
 from ...expression.tensor import Tensor, compute, constant
 from ...graph.operation import Operation
 from ...graph.operations.scaled import Clamped
@@ -110,10 +110,6 @@ def round_half_away(value: Expression) -> Expression:
     rest = value - whole                        # exact
     up = select(rest >= 0.5, whole + 1, whole)
     return select(rest <= -0.5, whole - 1, up)
-
-
-def round_half_even(value: Expression) -> Expression:
-    return nearest_even(value)
 
 
 def table(name: str, values: Array, index: Expression) -> Expression:

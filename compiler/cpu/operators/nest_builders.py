@@ -32,8 +32,8 @@ def assign(buffer: Buffer, indices: Sequence[Expression | int],
     return Assign(at(buffer, *indices), number)
 
 
-def over(extents: Sequence[int], body: Callable[[tuple[Axis, ...]], Statement],
-         kind: LoopKind = LoopKind.SERIAL) -> Statement:
+def loop_over(extents: Sequence[int], body: Callable[[tuple[Axis, ...]], Statement],
+              kind: LoopKind = LoopKind.SERIAL) -> Statement:
     """Loops around a body of their axes, of which the outermost is of some kind."""
     axes = tuple(Axis(f"i{place}", extent) for place, extent in enumerate(extents))
     statement = body(axes)
@@ -42,8 +42,8 @@ def over(extents: Sequence[int], body: Callable[[tuple[Axis, ...]], Statement],
     return statement
 
 
-def local(name: str, shape: Sequence[int], dtype: str,
-          body: Callable[[Buffer], Statement]) -> Statement:
+def with_buffer(name: str, shape: Sequence[int], dtype: str,
+                body: Callable[[Buffer], Statement]) -> Statement:
     """A buffer that exists while a body of it runs."""
     buffer = Buffer(name, tuple(shape), dtype, Scope.LOCAL)
     return Allocate(buffer, body(buffer))

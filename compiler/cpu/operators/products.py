@@ -35,7 +35,7 @@ def factor(x: Operand, indices: Axes, *, stored: bool = False) -> Expression:
 
 def zero_point(x: TensorType) -> int:
     """That of a whole tensor; 0 of what has none."""
-    return x.known().zero_point if x.is_quantized else 0
+    return x.require_quantization().zero_point if x.is_quantized else 0
 
 
 def has_no_zero_points(x: TensorType) -> bool:

@@ -49,7 +49,7 @@ def per_channel(channel: Expression) -> Lane:
 
 def store_result(operation: Clamped, result: TensorType, value: Expression) -> Expression:
     """What an operation with bounds stores of a scaled value: it adds the zero point."""
-    zero = result.known().zero_point
+    zero = result.require_quantization().zero_point
     if result.dtype not in NARROW:
         return clamp_result(operation, result, value + setting("zero_point", zero, WIDE))
     # Within its bounds before the zero point is added, a value is never too large for 32 bits.

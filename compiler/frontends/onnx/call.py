@@ -41,7 +41,7 @@ class Call:
         self.asked = len(self.node.input)
         return len(self.node.input)
 
-    def given(self, number: int) -> str:
+    def operand_name(self, number: int) -> str:
         """The name that the model gives an operand, which must be there."""
         if not self.has(number):
             raise GraphError(f"operand {number} is missing")
@@ -53,11 +53,11 @@ class Call:
 
     def tensor(self, number: int) -> str:
         """An operand; integers keep their scales, as for an operator that moves numbers."""
-        return self.reader.tensor(self.given(number))
+        return self.reader.tensor(self.operand_name(number))
 
-    def plain(self, number: int) -> str:
+    def plain_operand(self, number: int) -> str:
         """An operand as numbers that stand for themselves, as ONNX has it in arithmetic."""
-        return self.reader.reinterpreted(self.tensor(number), None)
+        return self.reader.reinterpret(self.tensor(number), None)
 
     def type(self, number: int) -> TensorType:
         return self.type_of(self.tensor(number))
@@ -65,13 +65,13 @@ class Call:
     def type_of(self, tensor: str) -> TensorType:
         return self.reader.builder.type_of(tensor)
 
-    def known(self, number: int) -> Array | None:
+    def known_values(self, number: int) -> Array | None:
         """The numbers of an operand, if they are known."""
-        return self.reader.known(self.given(number))
+        return self.reader.known_values(self.operand_name(number))
 
     def array(self, number: int, what: str) -> Array:
         """The numbers of an operand that must be known."""
-        found = self.known(number)
+        found = self.known_values(number)
         if found is None:
             raise self.reader.not_constant(what, self.tensor(number))
         return found
@@ -175,7 +175,7 @@ class Call:
         if name:
             self.reader.define(name, found)
 
-    def same(self, tensor: str, number: int = 0) -> None:
+    def give_existing(self, tensor: str, number: int = 0) -> None:
         """A result that is a tensor which is there already."""
         if number < len(self.node.output) and self.node.output[number]:
             self.reader.define(self.node.output[number], tensor)
@@ -186,23 +186,23 @@ class Call:
 
     # What several operators need.
 
-    def kept(self, operation: Operation, of: str, number: int = 0) -> None:
+    def give_moved(self, operation: Operation, of: str, number: int = 0) -> None:
         """A result with the scales of one operand: that of an operation that moves numbers."""
         self.give(operation, number, quantization=self.type_of(of).quantization)
 
-    def moved(self, operation: Operation, of: str) -> str:
+    def move(self, operation: Operation, of: str) -> str:
         """A step that moves numbers."""
         return self.add(operation, quantization=self.type_of(of).quantization)
 
-    def reshaped(self, tensor: str, shape: Shape) -> str:
+    def reshape(self, tensor: str, shape: Shape) -> str:
         """A tensor in another shape."""
         if self.type_of(tensor).shape == shape:
             return tensor
-        return self.moved(Reshape(x=tensor, shape=shape), tensor)
+        return self.move(Reshape(x=tensor, shape=shape), tensor)
 
     def give_reshaped(self, tensor: str, shape: Shape, number: int = 0) -> None:
         """A result that is a tensor in another shape."""
-        self.kept(Reshape(x=tensor, shape=shape), tensor, number)
+        self.give_moved(Reshape(x=tensor, shape=shape), tensor, number)
 
     def cast(self, tensor: str, dtype: str) -> str:
         """A tensor as numbers of another type."""

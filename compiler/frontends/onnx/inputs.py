@@ -31,7 +31,7 @@ def read_inputs(reader: Reader, graph: GraphProto, given: GivenInputs) -> None:
     given."""
     inputs = open_inputs(graph)
     given.check_names(each.name for each in inputs)
-    symbols = given_symbols(inputs, given)
+    symbols = resolve_symbols(inputs, given)
     unknown = []
     for each in inputs:
         dtype = _dtype(each)
@@ -70,7 +70,7 @@ def sizes_of(value: ValueInfoProto,
                  for dim in value.type.tensor_type.shape.dim)
 
 
-def given_symbols(inputs: list[ValueInfoProto], given: GivenInputs) -> dict[str, int]:
+def resolve_symbols(inputs: list[ValueInfoProto], given: GivenInputs) -> dict[str, int]:
     """What names of sizes stand for, by the shapes and values that are given."""
     symbols: dict[str, int] = {}
     for each in inputs:

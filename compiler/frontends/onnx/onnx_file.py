@@ -87,11 +87,11 @@ def array_of(tensor: TensorProto, *, halves: bool = False) -> Array:
         found = _field_array(np.array(values, STORED[field]), dtype)
     found = found.astype(dtype)
     if packed:
-        found = _unpacked(found, HALVES[tensor.data_type])[:prod(shape)]
+        found = _unpack_nibbles(found, HALVES[tensor.data_type])[:prod(shape)]
     return found.reshape(shape)
 
 
-def _unpacked(pairs: Array, dtype: str) -> Array:
+def _unpack_nibbles(pairs: Array, dtype: str) -> Array:
     """Numbers of 4 bits, of which the first of a pair is in the low half of its byte."""
     numbers = np.stack([pairs & 0xF, pairs >> 4], axis=-1).reshape(-1).astype(np.int8)
     if dtype == "int8":

@@ -44,6 +44,6 @@ def operator(names: str, attributes: str = "", *, domain: str = "", since: int =
     return register
 
 
-def supported() -> Iterator[str]:
+def supported_operators() -> Iterator[str]:
     """The titles of all operators, in order."""
     yield from (each.title for _, each in sorted(OPERATORS.items()))

@@ -9,7 +9,7 @@ from onnx import GraphProto, TensorProto
 
 from ..given_inputs import GivenInputs
 from ..proposals import OpenInput, options_text, proposals, working_proposal
-from .inputs import given_symbols, open_inputs, sizes_of
+from .inputs import open_inputs, resolve_symbols, sizes_of
 from .onnx_file import DTYPES, array_of
 from .reader import NotConstantError
 
@@ -17,10 +17,10 @@ REAL = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 SAME_NUMBER = ("Cast", "Gather", "Identity", "Reshape", "Squeeze", "Unsqueeze")     # of one number
 
 
-def proposed_options(graph: GraphProto, given: GivenInputs,
-                     read: Callable[[GivenInputs], object]) -> str:
+def propose_options(graph: GraphProto, given: GivenInputs,
+                    read: Callable[[GivenInputs], object]) -> str:
     """Options of the command line with which `read` takes the model, if some are found."""
-    def completed(proposal: GivenInputs) -> GivenInputs:
+    def complete(proposal: GivenInputs) -> GivenInputs:
         try:
             read(proposal)
         except NotConstantError as error:
@@ -30,12 +30,12 @@ def proposed_options(graph: GraphProto, given: GivenInputs,
             read(proposal)
         return proposal
 
-    symbols = given_symbols(open_inputs(graph), given)
+    symbols = resolve_symbols(open_inputs(graph), given)
     inputs = [OpenInput(each.name, given.shapes.get(each.name, sizes_of(each, symbols)),
                         [dim.dim_param for dim in each.type.tensor_type.shape.dim],
                         each.type.tensor_type.elem_type in REAL)
               for each in open_inputs(graph) if each.name not in given.values]
-    found = working_proposal(inputs, given, completed)
+    found = working_proposal(inputs, given, complete)
     return options_text(found or next(proposals(inputs, given)))
 
 

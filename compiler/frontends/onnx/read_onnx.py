@@ -16,8 +16,8 @@ from ..given_inputs import GivenInputs
 from .checks import check_defaults, check_model, check_outputs
 from .inputs import OpenShapesError, read_inputs
 from .onnx_file import DTYPES, HALVES, array_of, parse_model, type_name
-from .operator_table import supported
-from .propose_inputs import proposed_options
+from .operator_table import supported_operators
+from .propose_inputs import propose_options
 from .read_nodes import problems_of, read_nodes
 from .reader import Reader, locate_error
 from .rules import (  # noqa: F401  (makes operators known)
@@ -37,7 +37,7 @@ from .rules import (  # noqa: F401  (makes operators known)
 from .rules.quantization import integer_products, microsoft, quantize_linear  # noqa: F401
 from .rules.vision import convolutions, image_operators, pools, resizes  # noqa: F401
 
-__all__ = ["read_onnx", "supported"]
+__all__ = ["read_onnx", "supported_operators"]
 
 
 def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = None,
@@ -56,7 +56,7 @@ def _read_or_propose(model: ModelProto, name: str, given: GivenInputs) -> Graph:
     try:
         return _read(model, name, given)
     except OpenShapesError as error:
-        options = proposed_options(model.graph, given, lambda each: _read(model, name, each))
+        options = propose_options(model.graph, given, lambda each: _read(model, name, each))
         raise GraphError(f"{error}; give one, as in {options}") from None
 
 

@@ -98,7 +98,7 @@ class Reader:
                     waiting.append(name)
         return tuple(name for name in self.builder.inputs if name in seen)
 
-    def known(self, name: str) -> Array | None:
+    def known_values(self, name: str) -> Array | None:
         """The numbers of a tensor of the model, if they are known."""
         if name in self.arrays:
             return self.arrays[name]
@@ -110,7 +110,7 @@ class Reader:
             return str(self.arrays[name].dtype)
         return self.builder.type_of(self.tensor(name)).dtype
 
-    def quantized(self, name: str, quantization: Quantization) -> str:
+    def quantize(self, name: str, quantization: Quantization) -> str:
         """A tensor of the model whose integers stand for other numbers. What reads an integer says
         so in ONNX, not what computes it."""
         if name in self.arrays:
@@ -119,9 +119,9 @@ class Reader:
                 self.as_quantized[key] = self.builder.constant(name, self.arrays[name],
                                                                quantization)
             return self.as_quantized[key]
-        return self.reinterpreted(self.tensor(name), quantization)
+        return self.reinterpret(self.tensor(name), quantization)
 
-    def reinterpreted(self, tensor: str, quantization: Quantization | None) -> str:
+    def reinterpret(self, tensor: str, quantization: Quantization | None) -> str:
         """A tensor of the graph with other scales, or none."""
         type_ = self.builder.type_of(tensor)
         if type_.quantization == quantization:
@@ -151,9 +151,9 @@ class Reader:
             prefix = f"{show_name(place)}: {operation.title()}: "
             raise GraphError(str(error).removeprefix(prefix)) from None
         self.read.update(operation.operands())
-        return self._folded(name)
+        return self._fold(name)
 
-    def _folded(self, name: str) -> str:
+    def _fold(self, name: str) -> str:
         """A node as a constant, if all its operands are and it is small."""
         node = self.builder.nodes[name]
         constants = self.builder.constants

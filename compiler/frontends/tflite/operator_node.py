@@ -86,7 +86,7 @@ class Reading:
                 node.check_counts()
                 node.rule.function(node)
             except GraphError as error:
-                raise GraphError(node.placed(str(error))) from None
+                raise GraphError(node.locate_message(str(error))) from None
 
     def fresh(self, name: str) -> str:
         """A name that no tensor has yet, nor will have: one step for each that was made."""
@@ -139,7 +139,7 @@ class Node:
     operator: Operator
     rule: Rule
 
-    def placed(self, message: str) -> str:
+    def locate_message(self, message: str) -> str:
         """A message with the operator that it is about, which the builder may have named."""
         place = f"{self.operator.name} {self.operator.number}"
         result = self.operator.outputs[:1]
@@ -158,7 +158,7 @@ class Node:
             raise GraphError(f"there are {results} results, but must be "
                              f"{'some' if self.rule.outputs is None else self.rule.outputs}")
         for position in range(results):
-            tensor = self.declared(position)
+            tensor = self.declared_result(position)
             if tensor.dtype != HANDLE and (
                     tensor.dtype not in DTYPES.values() or tensor.dtype in NOT_IN_GRAPHS):
                 raise GraphError(f"the result {tensor.title} is {tensor.dtype}, which is "
@@ -203,15 +203,15 @@ class Node:
                              f"integers")
         return tuple(array.reshape(-1).tolist())
 
-    def declared(self, position: int = 0) -> Tensor:
+    def declared_result(self, position: int = 0) -> Tensor:
         """A result as the file declares it."""
         return self.reading.model.tensors[self.operator.outputs[position]]
 
     def declared_quantization(self) -> Quantization:
         """The scale of a result that must have one."""
-        quantization = self.declared().quantization
+        quantization = self.declared_result().quantization
         if quantization is None:
-            raise GraphError(f"the result {self.declared().title} has no scale")
+            raise GraphError(f"the result {self.declared_result().title} has no scale")
         return quantization
 
     def option(self, name: str) -> Any:
@@ -241,38 +241,39 @@ class Node:
 
     def add(self, operation: Operation, position: int = 0) -> None:
         """Add the operation that computes a result, of the type that the file declares."""
-        tensor, index = self.declared(position), self.operator.outputs[position]
+        tensor, index = self.declared_result(position), self.operator.outputs[position]
         if index in self.reading.names:
             raise GraphError(f"{tensor.title} is computed twice")
-        self.reading.names[index] = self._placed(tensor.name, operation, tensor.dtype,
-                                                 tensor.quantization)
+        self.reading.names[index] = self._add_or_fold(tensor.name, operation, tensor.dtype,
+                                                      tensor.quantization)
 
-    def known(self, array: Array) -> None:
+    def give_constant(self, array: Array) -> None:
         """A result that needs no computing."""
         index = self.operator.outputs[0]
         if index in self.reading.names:
-            raise GraphError(f"{self.declared().title} is computed twice")
-        self.reading.names[index] = self.reading.builder.constant(self.declared().name, array)
+            raise GraphError(f"{self.declared_result().title} is computed twice")
+        self.reading.names[index] = self.reading.builder.constant(self.declared_result().name,
+                                                                  array)
 
     def step(self, what: str, operation: Operation, dtype: str | None = None,
              quantization: Quantization | None = None) -> str:
         """Add an operation on the way to the result; returns the name of what it computes."""
         builder = self.reading.builder
-        name = self.reading.fresh(f"{self.declared().name}.{what}")
+        name = self.reading.fresh(f"{self.declared_result().name}.{what}")
         if dtype is None:
             types = [builder.type_of(each) for each in operation.operands()]
-            expected = self._inferred(operation, types)
+            expected = self._infer_type(operation, types)
             dtype, quantization = expected.dtype, expected.quantization
-        return self._placed(name, operation, dtype, quantization)
+        return self._add_or_fold(name, operation, dtype, quantization)
 
-    def _inferred(self, operation: Operation, types: list[TensorType]) -> TensorType:
+    def _infer_type(self, operation: Operation, types: list[TensorType]) -> TensorType:
         try:
             return operation.infer(*types)
         except GraphError as error:
             raise GraphError(f"{operation.title()}: {error}") from None
 
-    def _placed(self, name: str, operation: Operation, dtype: str,
-                quantization: Quantization | None) -> str:
+    def _add_or_fold(self, name: str, operation: Operation, dtype: str,
+                     quantization: Quantization | None) -> str:
         """Add an operation, or its result if that is small and known: shapes are often computed
         by operators of their own."""
         builder = self.reading.builder
@@ -290,16 +291,16 @@ class Node:
             builder.constant(name, result.astype(type_.dtype, copy=False), quantization)
         return name
 
-    def same(self, name: str, position: int = 0) -> None:
+    def give_existing(self, name: str, position: int = 0) -> None:
         """A result that is another tensor under another name."""
         self.add(Reshape(x=name, shape=self.reading.builder.type_of(name).shape), position)
 
     def constant(self, what: str, array: Array, quantization: Quantization | None = None) -> str:
         """A constant that belongs to this operator."""
-        name = self.reading.fresh(f"{self.declared().name}.{what}")
+        name = self.reading.fresh(f"{self.declared_result().name}.{what}")
         return self.reading.builder.constant(name, self.reading.copy(array), quantization)
 
-    def permuted(self, position: int, order: Sequence[int], real: bool = False) -> str:
+    def permute(self, position: int, order: Sequence[int], real: bool = False) -> str:
         """An input with its axes in another order; a constant is stored that way. With `real`, a
         quantized constant becomes real numbers."""
         tensor, shape = self.tensor(position), self.shape(position)

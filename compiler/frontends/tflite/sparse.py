@@ -36,7 +36,7 @@ class _Level:
     indices: Array | None = None
 
 
-def densified(sparsity: Any, stored: Array, shape: Shape, budget: Budget) -> Array:
+def densify(sparsity: Any, stored: Array, shape: Shape, budget: Budget) -> Array:
     """The dense tensor: numbers where the tree has them, zeros elsewhere."""
     order = _integers(sparsity.TraversalOrderAsNumpy(), budget)
     blocked = _integers(sparsity.BlockMapAsNumpy(), budget)
@@ -60,7 +60,7 @@ def densified(sparsity: Any, stored: Array, shape: Shape, budget: Budget) -> Arr
     if tuple(whole) != shape:
         raise GraphError(f"its sparse numbers have the shape {tuple(whole)} instead of {shape}")
     budget.spend(prod(shape))
-    return _scattered(list(_places(order, found, sizes, budget)), stored, sizes, axes, blocked)
+    return _scatter(list(_places(order, found, sizes, budget)), stored, sizes, axes, blocked)
 
 
 def _integers(vector: Any, budget: Budget) -> list[int]:
@@ -120,8 +120,8 @@ def _places(order: list[int], levels: dict[int, _Level], sizes: list[int],
     yield from found.items()
 
 
-def _scattered(places: list[tuple[int, Array]], stored: Array, sizes: list[int], axes: int,
-               blocked: list[int]) -> Array:
+def _scatter(places: list[tuple[int, Array]], stored: Array, sizes: list[int], axes: int,
+             blocked: list[int]) -> Array:
     leaves = len(places[0][1]) if places else 1
     if stored.size != leaves:
         raise GraphError(f"it stores {stored.size} numbers, but its sparse tree has {leaves}")

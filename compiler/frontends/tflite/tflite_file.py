@@ -19,7 +19,7 @@ import tflite
 
 from ....base.checked_values import show_name
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
-from .sparse import densified
+from .sparse import densify
 from .verifier import verify_flatbuffer
 
 IDENTIFIER = b"TFL3"
@@ -137,7 +137,8 @@ class _Decoder:
         if not self.root.SubgraphsLength():
             raise GraphError("it has no subgraph")
         main = self._subgraph(0)
-        numbers = dict.fromkeys(_called(each) for each in main.operators if each.name == CALL_ONCE)
+        numbers = dict.fromkeys(_called_subgraph(each) for each in main.operators
+                                if each.name == CALL_ONCE)
         for number in numbers:
             if not 0 < number < self.root.SubgraphsLength():
                 raise GraphError(f"{CALL_ONCE} names subgraph {number}, but must name one from 1 "
@@ -267,7 +268,7 @@ class _Decoder:
         if prod(shape) > most:
             raise GraphError(f"its {prod(shape)} sparse numbers, dense, are too many for a file of "
                              f"{self.size} bytes")
-        return densified(sparsity, stored.view(dtype), shape, Budget(4 * most))
+        return densify(sparsity, stored.view(dtype), shape, Budget(4 * most))
 
 
 def _densify(tensors: tuple[Tensor, ...],
@@ -288,7 +289,7 @@ def _densify(tensors: tuple[Tensor, ...],
     return tuple(found), tuple(left)
 
 
-def _called(operator: Operator) -> int:
+def _called_subgraph(operator: Operator) -> int:
     """The subgraph that CALL_ONCE runs."""
     options = tflite.CallOnceOptions()
     if operator.options is None or operator.options_kind != "CallOnceOptions":

@@ -59,7 +59,7 @@ class Variables:
             if (known.type.shape, known.type.dtype) != (type_.shape, type_.dtype):
                 raise GraphError(f"the variable {title_of(key)} is {known.type.plain()}, but "
                                  f"{type_.plain()} is assigned to it")
-            value = reinterpreted(builder, value, known.type, name)
+            value = reinterpret(builder, value, known.type, name)
         self.current[key] = value
 
     def finish(self, builder: Builder, outputs: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ class Variables:
             builder.states[name] = State(result, self.initial[key].array)
 
 
-def reinterpreted(builder: Builder, tensor: str, type_: TensorType, name: str) -> str:
+def reinterpret(builder: Builder, tensor: str, type_: TensorType, name: str) -> str:
     """The same stored numbers with another type's scale, if that differs."""
     if builder.type_of(tensor).quantization == type_.quantization:
         return tensor

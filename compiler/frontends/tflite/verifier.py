@@ -106,7 +106,7 @@ def verify_flatbuffer(data: bytes) -> None:
     """Refuse a file that is no FlatBuffer of TFLite's schema."""
     verifier = _Verifier(data, len(data))
     for kind, place in verifier.tables(tflite.Model, verifier.pointer(0, "the root")):
-        verifier.waiting.extend(verifier.inside(kind, place))
+        verifier.waiting.extend(verifier.verify_table(kind, place))
 
 
 @dataclass
@@ -142,7 +142,7 @@ class _Verifier:
                                                         f"{place} leads out of the file")
         return place + offset
 
-    def inside(self, kind: Any, place: int) -> Iterator[tuple[Any, int]]:
+    def verify_table(self, kind: Any, place: int) -> Iterator[tuple[Any, int]]:
         """Verify a table but for the tables that it points to, which are the result."""
         title = kind.__name__
         vtable = place - self.number(place, OFFSET, title, signed=True)

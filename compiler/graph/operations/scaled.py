@@ -27,7 +27,7 @@ class Clamped(Operation):
     low: float | None = None        # None: as low as the type goes
     high: float | None = None
 
-    def clamped(self, values: Array, result: TensorType) -> Array:
+    def clamp(self, values: Array, result: TensorType) -> Array:
         """Values within the bounds, and within what the result's type holds."""
         if self.low is None and self.high is None and values.dtype == np.dtype(result.dtype):
             return values
@@ -79,13 +79,14 @@ class Scaled(Clamped):
             if not 0 <= scale <= INT32_HIGH:        # verified after every pass, so this is quick
                 check_scale(scale)
 
-    def scaled(self, sums: Array, result: TensorType) -> Array:
+    def scale_sums(self, sums: Array, result: TensorType) -> Array:
         """Results from sums whose channels come last."""
         if not self.scales:
-            return self.clamped(sums if result.is_float else wrap_to_32_bits(sums), result)
+            return self.clamp(sums if result.is_float else wrap_to_32_bits(sums), result)
         pairs = np.array([quantize_scale(scale) for scale in self.scales], np.int64)
         values = scale_array(wrap_to_32_bits(sums), pairs[:, 0], pairs[:, 1], self.rounding)
-        return self.clamped(values.astype(np.int64) + result.known().zero_point, result)
+        return self.clamp(values.astype(np.int64) + result.require_quantization().zero_point,
+                          result)
 
 
 def check_scale(scale: float) -> None:

@@ -133,7 +133,7 @@ def rewrite_layer(code: Stream, layer: Linked, here: OnChip) -> Stream:
         replaced = _leaving(code, made, here.left)
         begin = min(replaced) if leaves_late(layer.program, OUTPUT) else int(
             np.flatnonzero(code["opcode"] != Opcode.LOAD)[0])
-        replaced[begin] = np.concatenate([here.left.wanted.filled(here.left.first),
+        replaced[begin] = np.concatenate([here.left.wanted.fill_border(here.left.first),
                                           replaced.get(begin, code[begin:begin + 1])])
     pieces = [replaced.get(position, code[position:position + 1])
               for position in np.flatnonzero(~dropped).tolist()]

@@ -62,7 +62,7 @@ class Input:
     fill: int
     inp: int                            # the tile of inp that is its first
 
-    def filled(self, first: int) -> Stream:
+    def fill_border(self, first: int) -> Stream:
         """Instructions that fill the border, where the tensor begins at a tile of out."""
         return encode([AluI(op=AluOp.MOVE, dst=first + box.first, loops=box.loops,
                             dst_stride=box.strides, target=Buffer.OUT, immediate=self.fill)

@@ -107,8 +107,8 @@ def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Column]:
     taps = taps * form.spec.planes
     pixels = knobs.groups * knobs.rows * knobs.columns
     config, (_, outputs, every) = form.config, form.extents
-    depth = _filled(ways_of(config, config.block_in), knobs.depth, every)
-    blocks = _filled(ways_of(config, config.block_out), knobs.blocks, outputs)
+    depth = _occupied_blocks(ways_of(config, config.block_in), knobs.depth, every)
+    blocks = _occupied_blocks(ways_of(config, config.block_out), knobs.blocks, outputs)
     return {Buffer.INP: knobs.groups * depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
             Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
@@ -187,7 +187,7 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     """What the engines do in each step."""
     config, spec = form.config, form.spec
     groups, steps, pieces = _far(form, knobs)
-    even, last = _even(form, knobs)
+    even, last = _even_knobs(form, knobs)
     (height, width), tiles, parts = _window(form, even), _tiles(form, even), _parts(knobs)
     size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
     runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
@@ -218,14 +218,14 @@ def _is_in_groups(ways: int, blocks: Column, every: int) -> Mask:
     return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
 
 
-def _filled(ways: int, blocks: Column, every: int) -> Column:
+def _occupied_blocks(ways: int, blocks: Column, every: int) -> Column:
     """The blocks that take room on the chip: those of whole tiles of memory, if they are moved
     so."""
     return blocks if ways == 1 else np.where(_is_in_groups(ways, blocks, every),
                                              -(-blocks // ways) * ways, blocks)
 
 
-def _even(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Column]:
+def _even_knobs(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Column]:
     """Knobs as if all parts of an extent had the same size, and the size of the last step relative
     to the others."""
     tap_rows, tap_columns = knobs.taps(form.spec.kernel)

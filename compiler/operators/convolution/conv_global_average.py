@@ -150,7 +150,7 @@ def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
     plan.cache_read(form.terms, Scope.ACC, inside, *readers)        # once for all
     loaded = plan.cache_read(form.parameters, Scope.ACC, form.first)
     weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
-    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    sums, inside, output = (plan.replacement_of(each) for each in (form.sums, inside, form.output))
     plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
 
     last = plan[output]
@@ -166,7 +166,7 @@ def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
     plan[inside].double_buffer(n)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
     for step, intrinsic in form.halves.items():
-        stage = plan[plan.renewed(step)]
+        stage = plan[plan.replacement_of(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, n)
         stage.tensorize(stage.leaves[-2], intrinsic.name)
@@ -177,9 +177,9 @@ def schedule(form: AveragedForm, knobs: Knobs) -> Schedule:
 
 def _schedule_additions(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: Tensor) -> None:
     """Schedule the additions, and the results inside each of their steps."""
-    last = plan[plan.renewed(form.output)]
+    last = plan[plan.replacement_of(form.output)]
     n_axis = last.leaves[1]
-    every, columns, first = (plan[plan.renewed(each)]
+    every, columns, first = (plan[plan.replacement_of(each)]
                              for each in (form.all, form.columns, form.first))
     for stage in (every, columns, first):
         stage.scope = Scope.ACC

@@ -36,7 +36,7 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
     if between is not None:
         _cache_parameters(plan, between.parameters, inside, between)      # once for all
     weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
-    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    sums, inside, output = (plan.replacement_of(each) for each in (form.sums, inside, form.output))
     plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
 
     last = plan[output]
@@ -65,7 +65,7 @@ def _cache_parameters(plan: Schedule, parameters: Tensor, inside: Tensor,
                       between: AluSteps | None) -> Tensor:
     """Put parameters on the chip for all stages that read them, the last reader first."""
     steps = reversed(between.steps) if between is not None else ()
-    readers = [plan.renewed(each) for each in (inside, *steps)]
+    readers = [plan.replacement_of(each) for each in (inside, *steps)]
     return plan.cache_read(parameters, Scope.ACC, *(
         each for each in readers if parameters in each.inputs()))
 
@@ -78,7 +78,7 @@ def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps)
     wide.double_buffer(axis)
     wide.dma(wide.leaves[0])
     for step, intrinsic in between.steps.items():
-        each = plan[plan.renewed(step)]
+        each = plan[plan.replacement_of(step)]
         each.scope = Scope.ACC
         each.compute_at(last, axis)
         each.compute_in_place(next(

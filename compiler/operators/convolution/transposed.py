@@ -292,12 +292,13 @@ def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
 
     last = requantize(config, spec.requantization())
 
-    def emitted() -> Program:
+    def emit_program() -> Program:
         from ...accelerator.emission.emit import emit  # most programs are kept from before
         return emit(loops(), config, [last], hide_latency=options.hide_latency,
                     interleaves=form.interleaves)
 
-    program = cached_program(emitted, config, compile_phases, form, knobs, options.hide_latency)
+    program = cached_program(emit_program, config, compile_phases, form, knobs,
+                             options.hide_latency)
     return Kernel(form, knobs, program, loops)
 
 

@@ -46,7 +46,7 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     weights = plan.cache_read(form.weights, Scope.WGT,
                               *_readers(plan, form, knobs, form.weights))
     own = [_own_caches(plan, form, knobs, each) for each in form.corrections]
-    sums, inside, output = (plan.renewed(each) for each in (form.sums, inside, form.output))
+    sums, inside, output = (plan.replacement_of(each) for each in (form.sums, inside, form.output))
     plan[sums].scope = Scope.ACC
     numbers = copies(form, knobs)
 
@@ -82,8 +82,8 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
         attach(weights, stage, c_far, Buffer.WGT)
     for correction, side in zip(form.corrections, own, strict=True):
         axis = n_far if correction.side is form.data else o_far
-        attach(plan.renewed(correction.sums), last, axis, Buffer.ACC)
-        plan[plan.renewed(correction.result)].compute_at(last, outer[1])
+        attach(plan.replacement_of(correction.sums), last, axis, Buffer.ACC)
+        plan[plan.replacement_of(correction.result)].compute_at(last, outer[1])
         _correct(plan, correction, side, knobs)
     return plan
 
@@ -91,23 +91,25 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
 def _readers(plan: Schedule, form: DenseForm, knobs: Knobs, side: Tensor) -> list[Tensor]:
     """Who reads data or weights from one buffer: sums over one side alone do, if it comes whole."""
     whole = pieces(form, knobs)[2] == 1
-    return [plan.renewed(form.sums), *(plan.renewed(each.sums) for each in form.corrections
-                                       if whole and each.side is side)]
+    return [plan.replacement_of(form.sums),
+            *(plan.replacement_of(each.sums) for each in form.corrections
+                                              if whole and each.side is side)]
 
 
 def _own_caches(plan: Schedule, form: DenseForm, knobs: Knobs,
                 correction: Correction) -> Tensor | None:
     """Caches for the zero points of a correction, and for its side if no cache holds that whole."""
     scopes = (Scope.INP, Scope.WGT) if correction.side is form.data else (Scope.WGT, Scope.INP)
-    plan.cache_read(correction.zeros, scopes[1], plan.renewed(correction.sums))
+    plan.cache_read(correction.zeros, scopes[1], plan.replacement_of(correction.sums))
     if pieces(form, knobs)[2] == 1:
         return None
-    return plan.cache_read(correction.side, scopes[0], plan.renewed(correction.sums))
+    return plan.cache_read(correction.side, scopes[0], plan.replacement_of(correction.sums))
 
 
 def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs: Knobs) -> None:
     """Schedule the sums over one side, and their subtraction by the ALU."""
-    result, sums = plan[plan.renewed(correction.result)], plan[plan.renewed(correction.sums)]
+    result, sums = (plan[plan.replacement_of(each)]
+                    for each in (correction.result, correction.sums))
     result.scope = sums.scope = Scope.ACC
     result.tensorize(result.leaves[-2], "alu.sub")
     m, other, b, j, c, k = sums.leaves

@@ -203,40 +203,40 @@ def schedule(form: ConvSeparableForm, knobs: Knobs) -> Schedule:
     plan.cache_read(rest.terms, Scope.ACC, inside)          # the last readers first
     weights = [plan.cache_read(rest.mixing, Scope.WGT, rest.mixed)]
     plan.cache_read(rest.parameters, Scope.ACC, rest.between, form.first)
-    rows = plan.cache_read(rest.weights, Scope.WGT, plan.renewed(rest.sums))
+    rows = plan.cache_read(rest.weights, Scope.WGT, plan.replacement_of(rest.sums))
     plan[rows].address_rows(form.config.block_out)
     weights += [rows, plan.cache_read(conv.weights, Scope.WGT, conv.sums)]
     for each in weights:
         plan[each].dma(plan[each].leaves[0])
-    last = plan[plan.renewed(form.output)]
+    last = plan[plan.replacement_of(form.output)]
     n, o, y, x, b, j = last.leaves
     late = int(_rows(form, knobs.rows).late)
     far, near = last.split(y, knobs.rows, late)
     last.reorder(n, far, o, near, x, b, j)
     last.dma(o)
 
-    def placed(tensor: Tensor, scope: Scope, copies: int) -> Stage:
-        stage = plan[plan.renewed(tensor)]
+    def place_stage(tensor: Tensor, scope: Scope, copies: int) -> Stage:
+        stage = plan[plan.replacement_of(tensor)]
         stage.scope = scope
         stage.compute_at(last, far)
         stage.keep(copies)
         return stage
 
-    image = placed(conv.padded, Scope.INP, 2)
+    image = place_stage(conv.padded, Scope.INP, 2)
     image.dma(image.leaves[0])
-    first = placed(conv.sums, Scope.ACC, 1)
-    padded = placed(rest.padded, Scope.OUT, 2)
+    first = place_stage(conv.sums, Scope.ACC, 1)
+    padded = place_stage(rest.padded, Scope.OUT, 2)
     padded.compute_ahead()
     padded.tensorize(padded.leaves[-2], conv.function.name)
     if late:
         padded.slide(padded.tensor.axes[2])
     padded.fill_border(fill(form.config, form.spec.zero_point_conv).name)
-    second = placed(rest.sums, Scope.ACC, 1)
-    between = placed(rest.between, Scope.OUT, 2)
+    second = place_stage(rest.sums, Scope.ACC, 1)
+    between = place_stage(rest.between, Scope.OUT, 2)
     between.tensorize(between.leaves[-2], rest.narrow.name)
     between.compute_ahead()
-    third = placed(rest.mixed, Scope.ACC, 1)
-    results = placed(inside, Scope.OUT, 2)
+    third = place_stage(rest.mixed, Scope.ACC, 1)
+    results = place_stage(inside, Scope.OUT, 2)
     results.tensorize(results.leaves[-2], form.function.name)
     _schedule_sums(first)
     separable.schedule_sums(second, third, "depthwise.out")

@@ -149,17 +149,17 @@ class DepthwiseForm(TensorForm):
         """Pack every input except the data."""
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
         parameters = pack_parameters(bias, given["multiplier"], given["shift"], self.config)
-        return {"weights": self._packed_weights(given["weights"][:, 0]),
+        return {"weights": self._pack_weights(given["weights"][:, 0]),
                 "parameters": self.in_groups("parameters", parameters)}
 
     def in_groups(self, name: str, tiles: Array) -> Array:
         """Tiles as the program takes them: some lanes of each after the other, if need be."""
         return tiles.reshape(self.shapes[name]) if name in self.interleaves else tiles
 
-    def _packed_weights(self, weights: Array) -> Array:
+    def _pack_weights(self, weights: Array) -> Array:
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
         config, chunks = self.config, self.chunks
-        rows = pad_axis(chunks.packed(weights, config.depthwise_lanes), 3, chunks.rows(config))
+        rows = pad_axis(chunks.pack(weights, config.depthwise_lanes), 3, chunks.rows(config))
         tiles = pad_axis(rows, rows.ndim - 1, config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 

@@ -197,7 +197,7 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
     mixing = plan.cache_read(form.mixing, Scope.WGT, form.mixed)
     plan.cache_read(form.parameters, Scope.ACC, form.between)
     weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
-    inside, output, sums, between, mixed = (plan.renewed(each) for each in (
+    inside, output, sums, between, mixed = (plan.replacement_of(each) for each in (
         inside, form.output, form.sums, form.between, form.mixed))
     plan[weights].address_rows(form.config.block_out)
     for loaded in (weights, mixing):

@@ -61,7 +61,7 @@ class Chunks:
         across, along = (width, height) if self.slide == 0 else (height, width)
         return across * (along + WINDOW_TAPS - 1) * (prod(self.taps) // WINDOW_TAPS) * self.planes
 
-    def packed(self, weights: Array, lanes: int) -> Array:
+    def pack(self, weights: Array, lanes: int) -> Array:
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), one row per tap"""
         (height, width), (far_y, far_x) = self.taps, self.counts
         weights = pad_axis(pad_axis(pad_axis(weights, 0, lanes), 1, height * far_y), 2,

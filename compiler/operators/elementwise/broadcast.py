@@ -165,7 +165,7 @@ class _Steps:
             sides = wide
         value = self._combine(COMBINED[self.spec.operation], *sides)
         function = self.spec.requantization()
-        output = self._scaled("output", function, value)
+        output = self._scale("output", function, value)
         return BroadcastForm(spec=self.spec, config=self.config, left=wide[0], right=wide[1],
                              parameters=self.parameters, function=function, steps=self.steps,
                              output=output)
@@ -174,7 +174,7 @@ class _Steps:
         """An operand of a sum, scaled."""
         if shifted:
             value = self._with_constant(AluOp.SHL, value, HEADROOM)
-        result = self._scaled(f"{value.name}.scaled", self.scaling, value)
+        result = self._scale(f"{value.name}.scaled", self.scaling, value)
         self.steps[result] = requantize(self.config, self.scaling)
         return result
 
@@ -193,7 +193,7 @@ class _Steps:
         self.steps[result] = immediate(self.config, op, constant)
         return result
 
-    def _scaled(self, name: str, function: Function, value: Tensor) -> Tensor:
+    def _scale(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self.used = self.used, self.used + 1
         return compute(name, value.shape, lambda n, c, y, x, b, j: requantize_sum(
             function, value[n, c, y, x, b, j], self.parameters, (number,), (b, j)))

@@ -38,7 +38,7 @@ def schedule(form: BroadcastForm, knobs: Knobs) -> Schedule:
     inside = plan.cache_write(form.output, Scope.OUT)
     readers = [inside, *(step for step in reversed(form.steps) if form.parameters in step.inputs())]
     parameters = plan.cache_read(form.parameters, Scope.ACC, *readers)
-    inside, output = plan.renewed(inside), plan.renewed(form.output)
+    inside, output = plan.replacement_of(inside), plan.replacement_of(form.output)
     last = plan[output]
     n, c, y, x, b, j = last.leaves
     c_far, c_near = last.split(c, knobs.blocks)
@@ -47,7 +47,7 @@ def schedule(form: BroadcastForm, knobs: Knobs) -> Schedule:
     last.reorder(n, c_far, y_far, x_far, c_near, y_near, x_near, b, j)
     whole = form.left.shape
     for step, intrinsic in form.steps.items():
-        stage = plan[plan.renewed(step)]
+        stage = plan[plan.replacement_of(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, x_far if step.shape == whole else c_far)
         stage.tensorize(stage.leaves[4], intrinsic.name)

@@ -36,11 +36,11 @@ def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
     inside = plan.cache_write(form.output, Scope.OUT)
     readers = [inside, *(step for step in reversed(form.steps) if form.parameters in step.inputs())]
     parameters = plan.cache_read(form.parameters, Scope.ACC, *readers)
-    inside, output = plan.renewed(inside), plan.renewed(form.output)
+    inside, output = plan.replacement_of(inside), plan.replacement_of(form.output)
     last = plan[output]
     far, _ = last.split(last.leaves[0], knobs.tiles)
     for step, intrinsic in form.steps.items():
-        stage = plan[plan.renewed(step)]
+        stage = plan[plan.replacement_of(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, far)
         stage.tensorize(stage.leaves[1], intrinsic.name)

@@ -140,7 +140,7 @@ class Passes:
 
     def scale(self, value: Tensor) -> Tensor:
         """Multiplied by the next of the description's scales, still in 32 bits."""
-        result = self._scaled(f"{value.name}.scaled", self._scaling, value)
+        result = self._scale(f"{value.name}.scaled", self._scaling, value)
         self._steps[result] = requantize(self.config, self._scaling)
         return result
 
@@ -161,13 +161,13 @@ class Passes:
     def form(self, value: Tensor) -> LanewiseForm:
         """The form whose result is this value, requantized with the last of the scales."""
         function = self.spec.requantization()
-        output = self._scaled("output", function, value)
+        output = self._scale("output", function, value)
         assert self._used == self._sets, "every scale of the description is used once"
         return LanewiseForm(spec=self.spec, config=self.config, placeholders=self._given,
                             wide=self.operands, parameters=self._parameters, function=function,
                             steps=self._steps, output=output)
 
-    def _scaled(self, name: str, function: Function, value: Tensor) -> Tensor:
+    def _scale(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self._used = self._used, self._used + 1
         return compute(name, value.shape, lambda t, b, j: requantize_sum(
             function, value[t, b, j], self._parameters, (number,), (b, j)))

@@ -43,7 +43,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     inside = plan.cache_write(form.output, Scope.OUT)
     readers = [step for step in reversed(form.steps) if form.parameters in step.inputs()]
     parameters = plan.cache_read(form.parameters, Scope.ACC, inside, *readers)
-    inside, output = plan.renewed(inside), plan.renewed(form.output)
+    inside, output = plan.replacement_of(inside), plan.replacement_of(form.output)
 
     last = plan[output]
     n, c, y, x, b, j = last.leaves
@@ -59,7 +59,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     plan[inside].tensorize(plan[inside].leaves[4], form.function.name)
     plan[form.sums].compute_at(last, c_far)     # one buffer: the ALU alone uses it
     for step, intrinsic in form.steps.items():
-        stage = plan[plan.renewed(step)]
+        stage = plan[plan.replacement_of(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, c_far)
         stage.tensorize(stage.leaves[4], intrinsic.name)
@@ -171,7 +171,7 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     rate = config.bus_bytes / memory.cycles_per_beat
     load = loaded * tile / rate
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    passes = _passes(form, knobs, shared=np.where(_apart(config, own, loaded), 0, 1))
+    passes = _passes(form, knobs, shared=np.where(_in_other_banks(config, own, loaded), 0, 1))
     alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
@@ -202,7 +202,7 @@ def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     return passes
 
 
-def _apart(config: Config, own: Column, loaded: Column) -> Mask:
+def _in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
     """Whether the input lies in other banks than what it is combined with: the ALU reads both in
     one cycle, and a bank gives one."""
     bank = config.acc_bank_tiles

@@ -58,8 +58,8 @@ class Product:
         plan = self.schedule = Schedule(self.y)
         inside = plan.cache_write(self.y, Scope.ACC)
         x = plan.cache_read(self.x, Scope.INP, inside)
-        w = plan.cache_read(self.w, Scope.WGT, plan.renewed(inside))
-        inside, outside = plan.renewed(inside), plan.renewed(self.y)
+        w = plan.cache_read(self.w, Scope.WGT, plan.replacement_of(inside))
+        inside, outside = plan.replacement_of(inside), plan.replacement_of(self.y)
         far, _ = plan[outside].split(plan[outside].leaves[0], step)
         if threads > 1:
             far, thread = plan[outside].split(far, threads)
@@ -255,8 +255,8 @@ def test_a_sum_over_nothing_that_moves_is_refused_at_once():
     plan = Schedule(y)
     inside = plan.cache_write(y, Scope.ACC)
     plan.cache_read(x, Scope.INP, inside)
-    plan.cache_read(w, Scope.WGT, plan.renewed(inside))
-    stage = plan[plan.renewed(inside)]
+    plan.cache_read(w, Scope.WGT, plan.replacement_of(inside))
+    stage = plan[plan.replacement_of(inside)]
     t, b, o, c, k = stage.leaves
     stage.reorder(c, t, b, o, k)
     stage.tensorize(b, "gemm")

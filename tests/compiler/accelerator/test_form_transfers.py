@@ -111,7 +111,7 @@ def cached(function=lambda i, j: X[i, j], *, back=Scope.OUT, split=None):
     schedule = Schedule(y)
     double = schedule.cache_write(y, back)
     schedule[inside].scope = Scope.INP
-    store = schedule[schedule.renewed(y)]
+    store = schedule[schedule.replacement_of(y)]
     if split:
         outer, _ = store.split(store.leaves[0], split)
         for tensor in (inside, double):

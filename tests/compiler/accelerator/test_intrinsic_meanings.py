@@ -75,8 +75,8 @@ def test_every_pass_keeps_what_a_tiled_matmul_computes(seed):
     plan = Schedule(y)
     acc = plan.cache_write(y, Scope.ACC)
     plan.cache_read(x, Scope.INP, acc)
-    plan.cache_read(w, Scope.WGT, plan.renewed(acc))
-    acc, last = plan.renewed(acc), plan[plan.renewed(y)]
+    plan.cache_read(w, Scope.WGT, plan.replacement_of(acc))
+    acc, last = plan.replacement_of(acc), plan[plan.replacement_of(y)]
     last.bind_threads(last.leaves[0])
     plan[acc].compute_at(last, last.leaves[0])
     stage = plan[acc]

@@ -53,19 +53,19 @@ def test_tiles_meet_where_one_is_in_both(one, other, meet):
 def test_products_to_just_the_noted_tiles_begin_their_sums_once():
     starts = Starts()
     assert list(starts.note(box(4, (6, 1)), 0)) == []
-    assert not starts.begun(box(4, (5, 1)))
-    assert starts.begun(box(4, (6, 1)))
-    assert not starts.begun(box(4, (6, 1)))
+    assert not starts.begin_sums(box(4, (5, 1)))
+    assert starts.begin_sums(box(4, (6, 1)))
+    assert not starts.begin_sums(box(4, (6, 1)))
 
 
 def test_what_is_touched_before_is_cleared_in_one_instruction_and_nothing_else_is():
     starts = Starts()
     for first in (0, 32, 64):
         assert list(starts.note(box(first, (4, 8), (6, 1)), 0)) == []
-    assert clears(starts.cleared([box(40)])) == [(32, (1, 4, 6), (0, 8, 1))]
-    assert clears(starts.cleared([box(40), box(7)])) == []
-    assert starts.begun(box(0, (4, 8), (6, 1)))
-    assert starts.begun(box(64, (4, 8), (6, 1)))
+    assert clears(starts.clear_touched([box(40)])) == [(32, (1, 4, 6), (0, 8, 1))]
+    assert clears(starts.clear_touched([box(40), box(7)])) == []
+    assert starts.begin_sums(box(0, (4, 8), (6, 1)))
+    assert starts.begin_sums(box(64, (4, 8), (6, 1)))
 
 
 def test_sums_that_begin_anew_elsewhere_leave_no_tile_uncleared():

@@ -30,8 +30,8 @@ def product(depth=2, columns=3, *, lanes=BLOCK, swapped=False, dtype="int8", sco
     schedule = Schedule(y)
     inside = schedule.cache_write(y, scope)
     schedule.cache_read(x, Scope.INP, inside)
-    schedule.cache_read(w, Scope.WGT, schedule.renewed(inside))
-    stage = schedule[schedule.renewed(inside)]
+    schedule.cache_read(w, Scope.WGT, schedule.replacement_of(inside))
+    stage = schedule[schedule.replacement_of(inside)]
     r, o, b, j, c, k = stage.leaves
     stage.reorder(c, r, o, b, j, k)
     stage.tensorize(inner(stage) if inner else b, "gemm")

@@ -28,7 +28,7 @@ from microtron.compiler.expression.functions import (
     from_bits,
     fused_multiply_add,
     magnitude,
-    nearest_even,
+    round_half_even,
     square_root,
     truncate,
     with_sign_of,
@@ -130,12 +130,12 @@ def test_floats_beyond_integers_saturate_at_64_bits_and_nan_is_zero():
 def test_clamped_floats_become_bytes(dtype):
     values = corners(dtype)
     values = values[~np.isnan(values)]
-    check(lambda x: minimum(maximum(nearest_even(x), -128), 127).cast("int8"), values)
-    check(lambda x: (nearest_even(minimum(maximum(x, -100), 100)) + 3).cast("int8"), values)
+    check(lambda x: minimum(maximum(round_half_even(x), -128), 127).cast("int8"), values)
+    check(lambda x: (round_half_even(minimum(maximum(x, -100), 100)) + 3).cast("int8"), values)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("function", [square_root, floor, ceiling, truncate, nearest_even,
+@pytest.mark.parametrize("function", [square_root, floor, ceiling, truncate, round_half_even,
                                       magnitude, as_bits, lambda x: from_bits(as_bits(x))])
 def test_functions_of_one(function, dtype):
     values = corners(dtype)

@@ -96,7 +96,7 @@ def test_random_schedules_of_a_product(data):
     y = compute("y", (rows, columns), lambda i, j: total(x[i, k] * w[k, j], k))
     schedule = Schedule(y)
     local = schedule.cache_write(y, Scope.LOCAL) if data.draw(st.booleans()) else None
-    stage = schedule[schedule.renewed(y)]
+    stage = schedule[schedule.replacement_of(y)]
     i, j = stage.leaves[:2]
     outer_i, inner_i = stage.split(i, data.draw(st.integers(1, 5)))
     outer_j, inner_j = stage.split(j, data.draw(st.integers(1, 9)))

@@ -20,7 +20,7 @@ from microtron.compiler.expression.functions import (
     from_bits,
     fused_multiply_add,
     magnitude,
-    nearest_even,
+    round_half_even,
     square_root,
     truncate,
     with_sign_of,
@@ -43,7 +43,8 @@ def element_wise(function, *arrays):
 def test_functions_of_one_float(dtype):
     x = np.array([2.5, 3.5, -0.5, 1e10, 0.0, -2.7, np.inf], dtype)
     for function, means in ((floor, np.floor), (ceiling, np.ceil), (truncate, np.trunc),
-                            (nearest_even, np.rint), (magnitude, np.abs), (square_root, np.sqrt)):
+                            (round_half_even, np.rint), (magnitude, np.abs),
+                            (square_root, np.sqrt)):
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(element_wise(function, x), means(x))
     np.testing.assert_array_equal(element_wise(lambda x: from_bits(as_bits(x)), x), x)

@@ -85,7 +85,7 @@ class Maker:
         return n, sides[0], sides[1], channels
 
     def known(self, name: str) -> Quantization:
-        return self.builder.type_of(name).known()
+        return self.builder.type_of(name).require_quantization()
 
     def add(self, word: str, operation: Any, quantization: Quantization | None = None,
             dtype: str | None = None) -> str:

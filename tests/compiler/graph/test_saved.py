@@ -21,7 +21,7 @@ from microtron.compiler.graph.operation import OPERATIONS
 from microtron.compiler.graph.operations.layers.window import Conv
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp
-from microtron.compiler.graph.records import _hints, plain, record
+from microtron.compiler.graph.records import _hints, record, to_plain_data
 from microtron.compiler.graph.saved import load_graph, save_graph
 from microtron.compiler.graph.subgraph import part
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
@@ -89,16 +89,16 @@ def test_every_operation_has_fields_that_can_be_saved(kind):
 
 @pytest.mark.parametrize("low", [-100, -0.0, 0.1, float("inf"), 1e-310, -1 << 40])
 def test_numbers_are_the_same_to_the_bit(low):
-    data = json.loads(json.dumps(plain(Clamp(x="x", low=low)), allow_nan=True))
+    data = json.loads(json.dumps(to_plain_data(Clamp(x="x", low=low)), allow_nan=True))
     assert data.pop("operator") == "Clamp"
     found = record(Clamp, data, "here")
     assert repr(found.low) == repr(low)
 
 
 def test_numbers_of_numpy_are_saved_as_numbers():
-    assert plain(Conv(x="x", weights="w", groups=np.int64(3), scales=(np.float64(0.1),)))[
+    assert to_plain_data(Conv(x="x", weights="w", groups=np.int64(3), scales=(np.float64(0.1),)))[
         "groups"] == 3
-    assert plain(replace(Clamp(x="x"), low=np.float32(0.5)))["low"] == 0.5
+    assert to_plain_data(replace(Clamp(x="x"), low=np.float32(0.5)))["low"] == 0.5
 
 
 def example() -> tuple[dict, list]:

@@ -212,9 +212,9 @@ def test_parameters_fill_whole_blocks_and_are_the_same_for_all_images_of_a_batch
 
 def test_values_are_never_converted_to_fit():
     operand = Operand("data", (2,))
-    assert operand.checked([-128, 127]).dtype == np.int8
-    assert operand.checked(np.array([5, 6], np.int64)).tolist() == [5, 6]
+    assert operand.check([-128, 127]).dtype == np.int8
+    assert operand.check(np.array([5, 6], np.int64)).tolist() == [5, 6]
     with pytest.raises(CompileError, match="whole numbers"):
-        operand.checked([1.0, 2.0])
+        operand.check([1.0, 2.0])
     with pytest.raises(CompileError, match=re.escape("x[1] is 3, but must be from 0 to 2")):
         integers("x", [1, 3], (0, 2))

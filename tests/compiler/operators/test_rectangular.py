@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.compiler.accelerator.emission.interleave_buffers import interleaved, runs_of
+from microtron.compiler.accelerator.emission.interleave_buffers import interleave_buffers, runs_of
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.nest.nest import Interleave
@@ -122,6 +122,6 @@ def test_runs_go_through_every_index_once(first, count, ways):
 def test_only_buffers_that_there_are_can_be_interleaved():
     nest = compile_op(Conv2d(height=3, width=3, channels_in=4, channels_out=4), tiny).nest
     with pytest.raises(CompileError, match="result is to be interleaved, but the nest has no such"):
-        interleaved(nest, {"result": Interleave(1, 2)})
-    assert interleaved(nest, {"data": Interleave(1, 1)}) is nest
+        interleave_buffers(nest, {"result": Interleave(1, 2)})
+    assert interleave_buffers(nest, {"data": Interleave(1, 1)}) is nest
     assert np.prod(Interleave(1, 2).in_memory((1, 3, 5, 7, 1, 4))) == 4 * 5 * 7 * 4

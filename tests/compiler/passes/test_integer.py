@@ -192,7 +192,7 @@ def test_results_are_as_near_to_the_exact_ones_as_the_page_promises(kind, seed):
     inputs = random_integers(graph, seed)
     x, z = ((inputs[name].astype(np.float64) - each.zero_point) * each.scale
             for name, each in (("x", known[0]), ("z", known[1])))
-    result = graph.type_of("y").known()
+    result = graph.type_of("y").require_quantization()
     steps = exact(x, z) / result.scale + result.zero_point
     found = evaluate(integer_operators(integer_moves(graph)), inputs)["y"].astype(np.float64)
     inside = (steps > -128) & (steps < 127)
@@ -295,7 +295,7 @@ def test_moves_are_moves_of_integers_to_the_bit(operation, kind):
 
     after = network()
     after.add("real", Unary(kind=UnaryKind.SIN, x="r"))
-    after.add("m", operation.renamed(lambda each: "real" if each == "r" else each))
+    after.add("m", operation.rename_operands(lambda each: "real" if each == "r" else each))
     found = changed(integer_moves, after.quantized("m", Quantization((0.008,), (1,))))
     assert set(kinds(found)[-2:]) == {"Quantize", kind}
     assert kinds(found)[-1] == kind

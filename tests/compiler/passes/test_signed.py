@@ -61,7 +61,7 @@ def test_everything_inside_becomes_signed():
     conv = found.nodes["c"]
     assert (conv.operation.low, conv.operation.high, conv.type.dtype) == (-28, 72, "int8")
     assert found.nodes["p"].operation.value == 2
-    assert found.type_of(conv.operation.weights).known().zero_points == (-8, 0, 12)
+    assert found.type_of(conv.operation.weights).require_quantization().zero_points == (-8, 0, 12)
     assert [name for name, node in found.nodes.items() if is_unsigned(node.type)] == ["y"]
 
 

@@ -26,7 +26,7 @@ def scheduled():
     _, _, y = product()
     schedule = Schedule(y)
     local = schedule.cache_write(y, Scope.LOCAL)
-    stage = schedule[schedule.renewed(y)]
+    stage = schedule[schedule.replacement_of(y)]
     i, j = stage.leaves
     _, inner = stage.split(j, 4)
     stage.parallel(i)

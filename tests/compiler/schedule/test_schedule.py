@@ -51,7 +51,7 @@ def test_any_splits_orders_fusions_and_places_give_the_same_result(seed):
     schedule = Schedule(twice)
     inside = schedule.cache_write(sums, Scope.ACC) if rng.random() < 0.5 else sums
     kernel = schedule.cache_read(w, Scope.WGT, inside) if rng.random() < 0.5 else None
-    inside, sums, twice_now = (schedule.renewed(each) for each in (inside, sums, twice))
+    inside, sums, twice_now = (schedule.replacement_of(each) for each in (inside, sums, twice))
     if sums is not inside:
         schedule[sums].compute_inline()
     for stage in (schedule[twice_now], schedule[inside]):
@@ -174,7 +174,7 @@ def test_dma_takes_copies_between_dram_and_a_scratchpad_only():
     schedule = Schedule(twice)
     inside = schedule.cache_write(twice, Scope.OUT)
     kernel = schedule.cache_read(w, Scope.WGT, sums)
-    outside, border = schedule[schedule.renewed(twice)], schedule[padded]
+    outside, border = schedule[schedule.replacement_of(twice)], schedule[padded]
     with pytest.raises(CompileError, match="stage padded is a copy of x in dram, which is not "
                                            "a transfer; dma takes copies from dram to uop, inp"):
         border.dma(border.leaves[0])
@@ -185,7 +185,7 @@ def test_dma_takes_copies_between_dram_and_a_scratchpad_only():
     border.scope = Scope.OUT
     with pytest.raises(CompileError, match="stage padded is a copy of x in out, which is not a "):
         border.dma(border.leaves[0])
-    for tensor in (schedule.renewed(sums), schedule.renewed(inside)):
+    for tensor in (schedule.replacement_of(sums), schedule.replacement_of(inside)):
         with pytest.raises(CompileError, match=rf"stage {tensor.name} computes .*, which is not "
                                                r"a copy; dma takes what cache_read and cache_"):
             schedule[tensor].dma(schedule[tensor].leaves[0])

@@ -12,7 +12,7 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 import microtron.compiler.frontends.onnx.read_onnx  # noqa: F401  (registers operators)
-from microtron.compiler.frontends.onnx.operator_table import supported
+from microtron.compiler.frontends.onnx.operator_table import supported_operators
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.runtime.models.onnx_backend import roomy_outputs, specialize, used_rows
 
@@ -50,4 +50,4 @@ def test_compiled_nodes_mean_what_the_reference_makes_of_them_for_long(name):
 
 
 def test_every_operator_that_is_read_is_drawn():
-    assert set(NODES) == set(supported())
+    assert set(NODES) == set(supported_operators())

@@ -11,7 +11,7 @@ from ....graph.types import TensorType
 from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import with_axis, working
-from ..nest_builders import assign, at, nest_of, over
+from ..nest_builders import assign, at, loop_over, nest_of
 from .lower_indexing import wrap_index
 
 Joined = Callable[[Expression, Expression], Expression]
@@ -35,9 +35,9 @@ def _scatter(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: Buffe
         value = joined(at(target, *there).cast(wide), at(updates.buffer, *axes).cast(wide))
         return assign(target, there, value.cast(target.dtype))
 
-    copy = over(target.shape, lambda axes: assign(target, axes, at(x.buffer, *axes)),
-                LoopKind.PARALLEL)
-    body = in_sequence(copy, over(updates.type.shape, update)) if updates.type.size else copy
+    copy = loop_over(target.shape, lambda axes: assign(target, axes, at(x.buffer, *axes)),
+                     LoopKind.PARALLEL)
+    body = in_sequence(copy, loop_over(updates.type.shape, update)) if updates.type.size else copy
     return nest_of(target, body, x, indices, updates)
 
 

@@ -48,7 +48,7 @@ def reshape_indices(axes: Axes, after: Shape, before: Shape) -> Axes:
             if many == few and inside > first and outside > place:
                 break
         linear = _linear(axes[place:outside], after[place:outside])
-        found += _apart(linear, before[first:inside])
+        found += _unravel(linear, before[first:inside])
         first, place = inside, outside
     return tuple(found)
 
@@ -60,7 +60,7 @@ def _linear(axes: Axes, sizes: Shape) -> Expression:
     return total
 
 
-def _apart(linear: Expression, sizes: Shape) -> list[Expression]:
+def _unravel(linear: Expression, sizes: Shape) -> list[Expression]:
     """An index among all elements as one for each axis."""
     found = []
     for place, size in enumerate(sizes):

@@ -11,7 +11,7 @@ from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
 from ... import functions
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import working
-from ..nest_builders import assign, at, local, nest_of, over
+from ..nest_builders import assign, at, loop_over, nest_of, with_buffer
 
 LANES = 8                       # partial sums of a product with the state, side by side
 Element = Callable[[Expression, Expression], Expression]        # of a sequence and a hidden number
@@ -42,15 +42,15 @@ class Layer:
 
         def row(axes: tuple[Axis, ...]) -> Statement:
             n, r = axes
-            return local("parts", (LANES,), self.wide, lambda parts: in_sequence(
-                over((LANES,), lambda lane: assign(parts, lane, 0), LoopKind.VECTORIZED),
-                *self._added(parts, source, n, r + first),
+            return with_buffer("parts", (LANES,), self.wide, lambda parts: in_sequence(
+                loop_over((LANES,), lambda lane: assign(parts, lane, 0), LoopKind.VECTORIZED),
+                *self._add_products(parts, source, n, r + first),
                 assign(sums, (n, r + first), _sum(parts))))
 
-        return over((self.batch, len(gates) * self.hidden), row)
+        return loop_over((self.batch, len(gates) * self.hidden), row)
 
-    def _added(self, parts: Buffer, source: Buffer, n: Expression,
-               row: Expression) -> list[Statement]:
+    def _add_products(self, parts: Buffer, source: Buffer, n: Expression,
+                      row: Expression) -> list[Statement]:
         chunks, rest = divmod(self.hidden, LANES)
 
         def add(lane: Expression, k: Expression) -> Statement:
@@ -59,15 +59,16 @@ class Layer:
 
         found = []
         if chunks:
-            found.append(over((chunks,), lambda chunk: over(
+            found.append(loop_over((chunks,), lambda chunk: loop_over(
                 (LANES,), lambda lane: add(lane[0], chunk[0] * LANES + lane[0]),
                 LoopKind.VECTORIZED)))
         if rest:
-            found.append(over((rest,), lambda lane: add(lane[0], lane[0] + chunks * LANES)))
+            found.append(loop_over((rest,), lambda lane: add(lane[0], lane[0] + chunks * LANES)))
         return found
 
     def each(self, target: Buffer, element: Element) -> Statement:
-        return over((self.batch, self.hidden), lambda axes: assign(target, axes, element(*axes)))
+        return loop_over((self.batch, self.hidden),
+                         lambda axes: assign(target, axes, element(*axes)))
 
     def begin(self, target: Buffer, source: BufferOperand) -> Statement:
         return self.each(target, lambda n, h: at(source.buffer, n, h).cast(self.wide))
@@ -77,11 +78,11 @@ class Layer:
         return step.cast("int64") < at(self.lengths.buffer, n).cast("int64")
 
     def each_step(self, body: Callable[[Expression], Statement]) -> Statement:
-        return over((self.steps,), lambda axes: body(
+        return loop_over((self.steps,), lambda axes: body(
             self.steps - 1 - axes[0] if self.operation.reverse else axes[0]))
 
     def buffer(self, name: str, body: Callable[[Buffer], Statement], gates: int = 1) -> Statement:
-        return local(name, (self.batch, gates * self.hidden), self.wide, body)
+        return with_buffer(name, (self.batch, gates * self.hidden), self.wide, body)
 
 
 def activate(kind: Activation, value: Expression) -> Expression:
@@ -114,7 +115,7 @@ def recurrent(operation: Recurrent, result: TensorType, target: Buffer, x: Buffe
 
             return in_sequence(
                 layer.products(sums, now, range(1)), layer.each(now, element),
-                over((layer.batch, layer.hidden), lambda axes: assign(
+                loop_over((layer.batch, layer.hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
         return in_sequence(layer.begin(now, state), layer.each_step(step))
@@ -155,7 +156,7 @@ def gru(operation: Gru, result: TensorType, target: Buffer, x: BufferOperand,
                 before = [layer.products(sums, now, range(2)), *gates,
                           layer.each(reset, lambda n, h: at(reset, n, h) * at(now, n, h)),
                           layer.products(sums, reset, range(2, 3))]
-            return in_sequence(*before, layer.each(now, candidate), over(
+            return in_sequence(*before, layer.each(now, candidate), loop_over(
                 (layer.batch, hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
@@ -200,7 +201,7 @@ def lstm(operation: Lstm, result: TensorType, target: Buffer, x: BufferOperand,
             return in_sequence(
                 layer.products(sums, now, range(4)), layer.each(kept, newer),
                 layer.each(now, output),
-                over((layer.batch, hidden), lambda axes: in_sequence(
+                loop_over((layer.batch, hidden), lambda axes: in_sequence(
                     assign(target, (0, t, *axes), at(now, *axes).cast(result.dtype)),
                     assign(target, (1, t, *axes), at(kept, *axes).cast(result.dtype)))))
 

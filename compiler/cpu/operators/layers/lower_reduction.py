@@ -106,7 +106,8 @@ def _wide(kind: ReduceKind, x: TensorType, count: int = 1) -> str:
 
 def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
     if operation.scales:
-        return clamp_result(operation, result, Constant(result.known().zero_point, WIDE))
+        return clamp_result(operation, result,
+                            Constant(result.require_quantization().zero_point, WIDE))
     if operation.kind in ORDER:
         value = number(operation.least_or_largest(x), working(x.dtype))
     else:
@@ -116,7 +117,7 @@ def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Express
 
 
 def _reduce_quantized(operation: Reduce, result: TensorType, places: Places) -> Tensor:
-    zero = places.x.type.known().zero_point
+    zero = places.x.type.require_quantization().zero_point
     sums = reduce_values("sum", result.shape, places.extents,
                          lambda i, r: places.at(i, r).cast("int32") - zero, total)
     return each(operation, result, lambda i: store_result(
@@ -136,11 +137,11 @@ def arg(operation: Arg, result: TensorType, x: Operand) -> Tensor:
     best = reduce_values("best", result.shape, places.extents, value, largest if highest else least)
     axis = reduce_axis("place", places.extents[0])
     found = compute("place", result.shape, lambda *i: _first(
-        operation.last, axis, _same(value(i, (axis,)), best[i], x.type.is_float)))
+        operation.last, axis, _is_best(value(i, (axis,)), best[i], x.type.is_float)))
     return compute(name_of(operation), result.shape, lambda *i: found[i].cast(result.dtype))
 
 
-def _same(value: Expression, best: Expression, is_float: bool) -> Expression:
+def _is_best(value: Expression, best: Expression, is_float: bool) -> Expression:
     """Whether a number is the best; what is no number is better than all."""
     same = value.equals(best)
     return either(same, both(is_nan(value), is_nan(best))) if is_float else same

@@ -11,7 +11,7 @@ from ....graph.types import TensorType
 from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import is_nan, working
-from ..nest_builders import assign, at, local, nest_of, over, place_of, when
+from ..nest_builders import assign, at, loop_over, nest_of, place_of, when, with_buffer
 
 
 @lowers_to_nest(Cumulative)
@@ -31,11 +31,11 @@ def cumulative(operation: Cumulative, result: TensorType, target: Buffer,
             store = assign(target, indices, at(total, 0).cast(result.dtype))
             return in_sequence(store, more) if operation.exclusive else in_sequence(more, store)
 
-        return local("total", (1,), wide, lambda total: in_sequence(
-            assign(total, (0,), int(product)), over((size,), lambda axes: step(total, axes))))
+        return with_buffer("total", (1,), wide, lambda total: in_sequence(
+            assign(total, (0,), int(product)), loop_over((size,), lambda axes: step(total, axes))))
 
     outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
-    return nest_of(target, over(outside, line, LoopKind.PARALLEL), x)
+    return nest_of(target, loop_over(outside, line, LoopKind.PARALLEL), x)
 
 
 @lowers_to_nest(TopK)
@@ -57,7 +57,7 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
         def there(index: Expression) -> tuple[Expression, ...]:
             return (*others[:place], index, *others[place:])
 
-        def filled(values: Buffer, places: Buffer) -> Statement:
+        def fill(values: Buffer, places: Buffer) -> Statement:
             def candidate(axes: tuple[Axis, ...]) -> Statement:
                 j = axes[0]
                 value = at(x.buffer, *there(j)).cast(wide)
@@ -76,33 +76,33 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
                         when(negate(down), assign(values, (slot,), value),
                              assign(places, (slot,), j.cast(result.dtype)))))
 
-                return when(goes_before(count - 1 + j * 0), over((count,), shift))
+                return when(goes_before(count - 1 + j * 0), loop_over((count,), shift))
 
             return in_sequence(
-                over((count,), lambda axes: in_sequence(assign(values, axes, 0),
-                                                        assign(places, axes, 0))),
-                over((size,), candidate),
+                loop_over((count,), lambda axes: in_sequence(assign(values, axes, 0),
+                                                             assign(places, axes, 0))),
+                loop_over((size,), candidate),
                 _write_places(operation.sorted, count, places, target, there))
 
-        return local("values", (count,), wide, lambda values: local(
-            "places", (count,), result.dtype, lambda places: filled(values, places)))
+        return with_buffer("values", (count,), wide, lambda values: with_buffer(
+            "places", (count,), result.dtype, lambda places: fill(values, places)))
 
     outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
-    return nest_of(target, over(outside, line, LoopKind.PARALLEL), x)
+    return nest_of(target, loop_over(outside, line, LoopKind.PARALLEL), x)
 
 
 def _write_places(is_sorted: bool, count: int, places: Buffer, target: Buffer,
                   there: Callable[[Expression], tuple[Expression, ...]]) -> Statement:
     """Places as they are, or in their own order: each goes to as many as are before it."""
     if is_sorted:
-        return over((count,), lambda axes: assign(target, there(axes[0]), at(places, axes[0])))
+        return loop_over((count,), lambda axes: assign(target, there(axes[0]), at(places, axes[0])))
 
-    def ranked(axes: tuple[Axis, ...]) -> Statement:
+    def write_rank(axes: tuple[Axis, ...]) -> Statement:
         mine = at(places, axes[0])
-        return local("rank", (1,), "int32", lambda rank: in_sequence(
+        return with_buffer("rank", (1,), "int32", lambda rank: in_sequence(
             assign(rank, (0,), 0),
-            over((count,), lambda others: when(
+            loop_over((count,), lambda others: when(
                 at(places, others[0]) < mine, assign(rank, (0,), at(rank, 0) + 1))),
             assign(target, there(place_of(at(rank, 0), count)), mine)))
 
-    return over((count,), ranked)
+    return loop_over((count,), write_rank)

@@ -46,7 +46,7 @@ def with_border(operation: _Window, x: Operand, border: Constant, pad: tuple[int
         return x
     sides = [(size - 1) * step + 1 + sum(pad[2 * axis:2 * axis + 2])
              for axis, (size, step) in enumerate(zip((height, width), apart, strict=True))]
-    shape = operation.shaped(n, sides[0], sides[1], channels)
+    shape = operation.image_shape(n, sides[0], sides[1], channels)
 
     def element(*i: Expression) -> Expression:
         image, row, column, channel = split(i, operation.channel_axis)
@@ -206,7 +206,8 @@ def _average(operation: Pool, result: TensorType, x: Operand) -> Tensor:
     counts = operation.counts(x.type)
     if operation.count_include_pad:
         counts = np.full_like(counts, size)
-    added = result.known().zero_point if result.is_quantized and not operation.raw else 0
+    shifts = result.is_quantized and not operation.raw
+    added = result.require_quantization().zero_point if shifts else 0
 
     def element(i: Axes) -> Expression:
         _, row, column, _ = split(i, operation.channel_axis)

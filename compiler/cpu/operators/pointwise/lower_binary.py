@@ -37,7 +37,7 @@ def element_wise(operation: Binary, result: TensorType, left: Operand, right: Op
             return store_result(operation, result,
                                 _quantized_element(operation, result, left.type, right.type,
                                                                       one, other))
-        return clamp_result(operation, result, _plain(operation.kind, one, other, right))
+        return clamp_result(operation, result, _plain_element(operation.kind, one, other, right))
 
     return each(operation, result, element)
 
@@ -45,20 +45,23 @@ def element_wise(operation: Binary, result: TensorType, left: Operand, right: Op
 def _quantized_element(operation: Binary, result: TensorType, left: TensorType, right: TensorType,
                        one: Expression, other: Expression) -> Expression:
     wide = "int32" if {left.dtype, right.dtype} <= {"int8", "uint8"} else WIDE
-    first, second = (value.cast(wide) - setting("zero", known.known().zero_point, wide)
+    first, second = (value.cast(wide) -
+                     setting("zero", known.require_quantization().zero_point, wide)
                      for value, known in ((one, left), (other, right)))
     if operation.kind == BinaryKind.MUL:
         return scale_and_round(first * second, operation.scales, operation.rounding)
-    double = 2 * max(left.known().scale, right.known().scale)
-    terms = [scale_and_round(value << HEADROOM, [known.known().scale / double], operation.rounding)
+    double = 2 * max(left.require_quantization().scale, right.require_quantization().scale)
+    terms = [scale_and_round(value << HEADROOM, [known.require_quantization().scale / double],
+                             operation.rounding)
              for value, known in ((first, left), (second, right))]
     # int32 holds both terms, but their sum wraps as the graph's does.
     total = (binary("+" if operation.kind == BinaryKind.ADD else "-", *terms)).cast("int32")
-    last = double / ((1 << HEADROOM) * result.known().scale)
+    last = double / ((1 << HEADROOM) * result.require_quantization().scale)
     return scale_and_round(total, [last], operation.rounding)
 
 
-def _plain(kind: BinaryKind, left: Expression, right: Expression, operand: Operand) -> Expression:
+def _plain_element(kind: BinaryKind, left: Expression, right: Expression,
+                   operand: Operand) -> Expression:
     if left.dtype == BOOL:
         return _of_truth(kind, left, right)
     dtype = working(left.dtype)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .....isa.instructions import Rounding
 from ....expression.expression import Expression, as_expression, select
-from ....expression.functions import nearest_even, truncate, with_sign_of
+from ....expression.functions import round_half_even, truncate, with_sign_of
 from ....expression.tensor import Tensor
 from ....graph.operations.pointwise.quantize import (
     Clamp,
@@ -35,7 +35,7 @@ from ..rescaling import NARROW, WIDE, scale_and_round, store_result
 
 @lowers(Quantize)
 def quantize(operation: Quantize, result: TensorType, x: Operand) -> Tensor:
-    known, dtype = result.known(), x.type.dtype
+    known, dtype = result.require_quantization(), x.type.dtype
     wide = result.dtype not in NARROW or dtype != "float32"
 
     def element(i: Axes) -> Expression:
@@ -52,7 +52,7 @@ def quantize(operation: Quantize, result: TensorType, x: Operand) -> Tensor:
 
 def _round(rounding: Rounding, exact: Expression) -> Expression:
     if rounding == Rounding.EVEN:
-        return nearest_even(exact)
+        return round_half_even(exact)
     if exact.dtype == "float32":
         return round_half_away(exact)
     return truncate(exact + with_sign_of(as_expression(0.5, exact.dtype), exact))
@@ -68,7 +68,7 @@ def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Ex
 
 @lowers(Dequantize)
 def dequantize(operation: Dequantize, result: TensorType, x: Operand) -> Tensor:
-    known = x.type.known()
+    known = x.type.require_quantization()
     wide = "int32" if x.type.dtype in NARROW else WIDE
 
     def element(i: Axes) -> Expression:
@@ -81,7 +81,7 @@ def dequantize(operation: Dequantize, result: TensorType, x: Operand) -> Tensor:
 
 @lowers(Rescale)
 def rescale(operation: Rescale, result: TensorType, x: Operand) -> Tensor:
-    before, after = x.type.known(), result.known()
+    before, after = x.type.require_quantization(), result.require_quantization()
 
     def element(i: Axes) -> Expression:
         wide = "int32" if x.type.dtype in NARROW else WIDE

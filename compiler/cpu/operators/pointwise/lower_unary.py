@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import pi, sqrt
 
 from ....expression.expression import BOOL, Expression, maximum, minimum, select
-from ....expression.functions import ceiling, floor, magnitude, nearest_even, square_root
+from ....expression.functions import ceiling, floor, magnitude, round_half_even, square_root
 from ....expression.tensor import Tensor
 from ....graph.operations.pointwise.unary import Cast, Unary, UnaryKind
 from ....graph.types import TensorType
@@ -17,7 +17,7 @@ from ..lowering import Axes, at, each, nonzero, real, saturate
 Function = Callable[[Expression, float, float], Expression]     # of a number, alpha and beta
 
 
-def _plain(function: Callable[[Expression], Expression]) -> Function:
+def _ignore_parameters(function: Callable[[Expression], Expression]) -> Function:
     return lambda x, alpha, beta: function(x)
 
 
@@ -41,34 +41,48 @@ def _sign(x: Expression) -> Expression:
 
 
 REAL: dict[UnaryKind, Function] = {
-    UnaryKind.ABS: _plain(magnitude), UnaryKind.NEG: _plain(lambda x: x * -1),
-    UnaryKind.SIGN: _plain(_sign), UnaryKind.SQUARE: _plain(lambda x: x * x),
-    UnaryKind.EXP: _plain(functions.exp), UnaryKind.LOG: _plain(functions.ln),
-    UnaryKind.SQRT: _plain(square_root), UnaryKind.RSQRT: _plain(lambda x: 1 / square_root(x)),
-    UnaryKind.RECIPROCAL: _plain(lambda x: 1 / x), UnaryKind.SIN: _plain(functions.sin),
-    UnaryKind.COS: _plain(functions.cos), UnaryKind.TAN: _plain(functions.tan),
-    UnaryKind.ASIN: _plain(functions.asin), UnaryKind.ACOS: _plain(functions.acos),
-    UnaryKind.ATAN: _plain(functions.atan), UnaryKind.SINH: _plain(functions.sinh),
-    UnaryKind.COSH: _plain(functions.cosh), UnaryKind.ASINH: _plain(functions.asinh),
-    UnaryKind.ACOSH: _plain(functions.acosh), UnaryKind.ATANH: _plain(functions.atanh),
-    UnaryKind.TANH: _plain(functions.tanh), UnaryKind.ERF: _plain(functions.erf),
-    UnaryKind.SIGMOID: _plain(functions.sigmoid), UnaryKind.SOFTPLUS: _plain(functions.softplus),
-    UnaryKind.SOFTSIGN: _plain(lambda x: x / (magnitude(x) + 1)),
-    UnaryKind.FLOOR: _plain(floor), UnaryKind.CEIL: _plain(ceiling),
-    UnaryKind.ROUND: _plain(nearest_even), UnaryKind.HARD_SIGMOID: _hard_sigmoid,
-    UnaryKind.HARD_SWISH: _plain(lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5)),
+    UnaryKind.ABS: _ignore_parameters(magnitude),
+    UnaryKind.NEG: _ignore_parameters(lambda x: x * -1),
+    UnaryKind.SIGN: _ignore_parameters(_sign),
+    UnaryKind.SQUARE: _ignore_parameters(lambda x: x * x),
+    UnaryKind.EXP: _ignore_parameters(functions.exp),
+    UnaryKind.LOG: _ignore_parameters(functions.ln),
+    UnaryKind.SQRT: _ignore_parameters(square_root),
+    UnaryKind.RSQRT: _ignore_parameters(lambda x: 1 / square_root(x)),
+    UnaryKind.RECIPROCAL: _ignore_parameters(lambda x: 1 / x),
+    UnaryKind.SIN: _ignore_parameters(functions.sin),
+    UnaryKind.COS: _ignore_parameters(functions.cos),
+    UnaryKind.TAN: _ignore_parameters(functions.tan),
+    UnaryKind.ASIN: _ignore_parameters(functions.asin),
+    UnaryKind.ACOS: _ignore_parameters(functions.acos),
+    UnaryKind.ATAN: _ignore_parameters(functions.atan),
+    UnaryKind.SINH: _ignore_parameters(functions.sinh),
+    UnaryKind.COSH: _ignore_parameters(functions.cosh),
+    UnaryKind.ASINH: _ignore_parameters(functions.asinh),
+    UnaryKind.ACOSH: _ignore_parameters(functions.acosh),
+    UnaryKind.ATANH: _ignore_parameters(functions.atanh),
+    UnaryKind.TANH: _ignore_parameters(functions.tanh),
+    UnaryKind.ERF: _ignore_parameters(functions.erf),
+    UnaryKind.SIGMOID: _ignore_parameters(functions.sigmoid),
+    UnaryKind.SOFTPLUS: _ignore_parameters(functions.softplus),
+    UnaryKind.SOFTSIGN: _ignore_parameters(lambda x: x / (magnitude(x) + 1)),
+    UnaryKind.FLOOR: _ignore_parameters(floor), UnaryKind.CEIL: _ignore_parameters(ceiling),
+    UnaryKind.ROUND: _ignore_parameters(round_half_even), UnaryKind.HARD_SIGMOID: _hard_sigmoid,
+    UnaryKind.HARD_SWISH: _ignore_parameters(lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5)),
     UnaryKind.SWISH: lambda x, alpha, beta: x * functions.sigmoid(x * alpha),
-    UnaryKind.MISH: _plain(functions.mish), UnaryKind.GELU: _plain(functions.gelu),
-    UnaryKind.GELU_TANH: _plain(_gelu_tanh),
+    UnaryKind.MISH: _ignore_parameters(functions.mish),
+    UnaryKind.GELU: _ignore_parameters(functions.gelu),
+    UnaryKind.GELU_TANH: _ignore_parameters(_gelu_tanh),
     UnaryKind.ELU: lambda x, alpha, beta: _elu(x, alpha),
     UnaryKind.SELU: lambda x, alpha, beta: _elu(x, alpha) * beta,
     UnaryKind.CELU: lambda x, alpha, beta: select(x < 0, _elu(x / alpha, 1) * alpha, x),
     UnaryKind.LEAKY_RELU: lambda x, alpha, beta: select(x < 0, x * alpha, x),
     UnaryKind.THRESHOLDED_RELU: lambda x, alpha, beta: select(alpha < x, x, 0)}
 INTEGER: dict[UnaryKind, Function] = {
-    UnaryKind.ABS: _plain(lambda x: x if x.dtype[0] == "u" else select(x < 0, 0 - x, x)),
-    UnaryKind.NEG: _plain(lambda x: 0 - x), UnaryKind.SIGN: _plain(_sign),
-    UnaryKind.SQUARE: _plain(lambda x: x * x)}
+    UnaryKind.ABS: _ignore_parameters(lambda x: x if x.dtype[0] == "u"
+                                      else select(x < 0, 0 - x, x)),
+    UnaryKind.NEG: _ignore_parameters(lambda x: 0 - x), UnaryKind.SIGN: _ignore_parameters(_sign),
+    UnaryKind.SQUARE: _ignore_parameters(lambda x: x * x)}
 
 
 @lowers(Unary)

@@ -25,16 +25,17 @@ from ..sums import reduce_values
 
 
 def _store(result: TensorType, value: Expression) -> Expression:
-    return clamp(value + result.known().zero_point, *result.range).cast(result.dtype)
+    return clamp(value + result.require_quantization().zero_point, *result.range).cast(result.dtype)
 
 
 def _zeroless(x: Operand, i: Axes) -> Expression:
-    return at(x, i).cast(WIDE) - x.type.known().zero_point
+    return at(x, i).cast(WIDE) - x.type.require_quantization().zero_point
 
 
 @lowers(FixedPointReduce)
 def fixed_point_reduce(operation: FixedPointReduce, result: TensorType, x: Operand) -> Tensor:
-    places, zero = Places(x, operation.axes, operation.keep), x.type.known().zero_point
+    places, zero = Places(x, operation.axes,
+                          operation.keep), x.type.require_quantization().zero_point
     if not x.type.size:
         return each(operation, result, lambda i: _store(result, Constant(0, WIDE)))
     sums = reduce_values("sums", result.shape, places.extents,
@@ -61,12 +62,13 @@ def fixed_point_prelu(operation: FixedPointPrelu, result: TensorType, x: Operand
 @lowers(FixedPointSquaredDifference)
 def fixed_point_squared_difference(operation: FixedPointSquaredDifference, result: TensorType,
                                    left: Operand, right: Operand) -> Tensor:
-    double = 2 * max(left.type.known().scale, right.type.known().scale)
+    double = 2 * max(left.type.require_quantization().scale,
+                     right.type.require_quantization().scale)
     last = operation.scale(result, left.type, right.type)
 
     def element(i: Axes) -> Expression:
         one, other = (scale_and_round(_zeroless(x, i) << SQUARE_HEADROOM,
-                                      [x.type.known().scale / double],
+                                      [x.type.require_quantization().scale / double],
                                       TWICE) for x in (left, right))
         away = one - other
         return _store(result, scale_and_round(away * away, [last], TWICE))

@@ -7,7 +7,7 @@ from itertools import product
 from math import inf
 
 from ....expression.expression import Expression, both, either, maximum, minimum, select
-from ....expression.functions import floor, magnitude, nearest_even, truncate
+from ....expression.functions import floor, magnitude, round_half_even, truncate
 from ....expression.tensor import Tensor, compute
 from ....graph.operations.vision.resize import ResizeKind
 from ....graph.operations.vision.sampling import CUBIC, FAR, GridSample, Outside
@@ -51,16 +51,17 @@ def _place(operation: GridSample, grid: Operand, axis: int,
     dtype = grid.type.dtype
     last = grid.type.shape[-1] - 1 - axis
 
-    def rounded(value: Expression) -> Expression:
+    def round_place(value: Expression) -> Expression:
         return value.cast(dtype).cast(working(dtype))       # each step, in the grid's precision
 
     def element(*i: Expression) -> Expression:
         value = grid.tensor[(*i, last)].cast(working(dtype))
         length, start = (float(number(each_, dtype).value) for each_ in (high - low, low))
-        value = rounded(rounded(rounded(rounded(value + 1) / 2) * length) + start).cast(WIDE)
+        value = round_place(round_place(round_place(round_place(value + 1) / 2) * length) +
+                            start).cast(WIDE)
         found = select(is_nan(value), -inf, value)
         if operation.kind == ResizeKind.NEAREST:
-            found = nearest_even(found)
+            found = round_half_even(found)
         beyond = either(found < float(low), found > float(high))
         if operation.outside == Outside.BORDER:
             found = select(beyond, minimum(maximum(found, 0), size - 1), found)
@@ -86,13 +87,13 @@ def _reflect(place: Expression, low: float, high: float) -> Expression:
 def _taps(operation: GridSample, place: Expression, size: int) -> list[Tap]:
     """Pixels around a place, and what each of them counts."""
     if operation.kind == ResizeKind.NEAREST:
-        return [_inside(operation, place, number(1, WIDE), size)]
+        return [_clip_tap(operation, place, number(1, WIDE), size)]
     below = floor(place)
     away = place - below
     if operation.kind == ResizeKind.LINEAR:
-        return [_inside(operation, below, 1 - away, size),
-                _inside(operation, below + 1, away, size)]
-    return [_inside(operation, below + step, weight, size)
+        return [_clip_tap(operation, below, 1 - away, size),
+                _clip_tap(operation, below + 1, away, size)]
+    return [_clip_tap(operation, below + step, weight, size)
             for step, weight in zip((-1, 0, 1, 2), _cubic(away), strict=True)]
 
 
@@ -106,7 +107,7 @@ def _cubic(away: Expression) -> list[Expression]:
     return [far(away + 1), near(away), near(1 - away), far(2 - away)]
 
 
-def _inside(operation: GridSample, pixel: Expression, weight: Expression, size: int) -> Tap:
+def _clip_tap(operation: GridSample, pixel: Expression, weight: Expression, size: int) -> Tap:
     """A pixel that is in the image, and what it counts. Pixels are whole real numbers."""
     if operation.outside == Outside.ZEROS:
         weight = select(both(pixel >= 0, pixel < size), weight, 0)

@@ -17,7 +17,7 @@ from ....graph.types import TensorType
 from ....nest.nest import Buffer, Nest, Statement, in_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import is_nan, number
-from ..nest_builders import assign, at, local, nest_of, over, place_of, when
+from ..nest_builders import assign, at, loop_over, nest_of, place_of, when, with_buffer
 
 WIDE = "float64"                # areas are compared as the graph compares them
 NONE = -1
@@ -33,9 +33,9 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
     def everything(row: Buffer, corners: Buffer, left: Buffer) -> Statement:
         def image(axes: tuple[Axis, ...]) -> Statement:
             return in_sequence(
-                over((size,), lambda box: _corners(operation, boxes.buffer, corners, axes[0],
-                                                   box[0])),
-                over((classes,), lambda label: one_class(axes[0], label[0])))
+                loop_over((size,), lambda box: _corners(operation, boxes.buffer, corners, axes[0],
+                                                        box[0])),
+                loop_over((classes,), lambda label: one_class(axes[0], label[0])))
 
         def one_class(n: Expression, label: Expression) -> Statement:
             def begin(box: tuple[Axis, ...]) -> Statement:
@@ -45,10 +45,11 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
                               score.cast(WIDE) > _in_precision(operation.least, scores.type.dtype))
 
             def choose(_: tuple[Axis, ...]) -> Statement:
-                return local("best", (1,), "int64", lambda best: in_sequence(
+                return with_buffer("best", (1,), "int64", lambda best: in_sequence(
                     assign(best, (0,), NONE),
-                    over((size,), lambda box: _better(scores.buffer, left, best, n, label, box[0],
-                                                      size)),
+                    loop_over((size,),
+                              lambda box: _better(scores.buffer, left, best, n, label, box[0],
+                                                           size)),
                     when(at(best, 0) >= 0, keep(best))))
 
             def keep(best: Buffer) -> Statement:
@@ -59,19 +60,21 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
                     assign(target, (here, 2), at(best, 0)),
                     assign(row, (0,), at(row, 0) + 1),
                     assign(left, (kept,), number(False, "bool")),
-                    over((size,), lambda box: when(
+                    loop_over((size,), lambda box: when(
                         both(at(left, box[0]),
                              _share(corners, kept, box[0]) > float(operation.overlap)),
                         assign(left, box, number(False, "bool")))))
 
-            return in_sequence(over((size,), begin), over((min(operation.count, size),), choose))
+            return in_sequence(loop_over((size,), begin),
+                               loop_over((min(operation.count, size),), choose))
 
         return in_sequence(
-            over((rows, 3), lambda axes: assign(target, axes, NONE)),
-            assign(row, (0,), 0), over((batch,), image))
+            loop_over((rows, 3), lambda axes: assign(target, axes, NONE)),
+            assign(row, (0,), 0), loop_over((batch,), image))
 
-    body = local("row", (1,), "int64", lambda row: local("corners", (size, 4), WIDE, lambda corners:
-                 local("left", (size,), "bool", lambda left: everything(row, corners, left))))
+    body = with_buffer("row", (1,), "int64",
+                       lambda row: with_buffer("corners", (size, 4), WIDE, lambda corners:
+                 with_buffer("left", (size,), "bool", lambda left: everything(row, corners, left))))
     return nest_of(target, body, boxes, scores)
 
 

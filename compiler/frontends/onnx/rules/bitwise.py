@@ -14,12 +14,13 @@ SHIFTS = {"LEFT": BitsKind.SHIFT_LEFT, "RIGHT": BitsKind.SHIFT_RIGHT}
 
 @operator(" ".join(JOINED))
 def bitwise_binary(call: Call) -> None:
-    call.give(Bits(kind=JOINED[call.node.op_type], left=call.plain(0), right=call.plain(1)))
+    call.give(Bits(kind=JOINED[call.node.op_type], left=call.plain_operand(0),
+                   right=call.plain_operand(1)))
 
 
 @operator("BitwiseNot")
 def bitwise_not(call: Call) -> None:
-    call.give(BitNot(x=call.plain(0)))
+    call.give(BitNot(x=call.plain_operand(0)))
 
 
 @operator("BitShift", "direction")
@@ -27,9 +28,9 @@ def bit_shift(call: Call) -> None:
     direction = call.text("direction", "", " ".join(SHIFTS))
     if not direction:
         raise GraphError("direction is missing")
-    call.give(Bits(kind=SHIFTS[direction], left=call.plain(0), right=call.plain(1)))
+    call.give(Bits(kind=SHIFTS[direction], left=call.plain_operand(0), right=call.plain_operand(1)))
 
 
 @operator("BitCast", "to")
 def as_other_numbers(call: Call) -> None:
-    call.give(BitCast(x=call.plain(0), dtype=dtype_of(call.integer("to", 0))))
+    call.give(BitCast(x=call.plain_operand(0), dtype=dtype_of(call.integer("to", 0))))

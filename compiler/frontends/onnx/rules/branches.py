@@ -34,7 +34,7 @@ def select_branch(call: Call) -> None:
     tensor, type_ = call.tensor(0), call.type(0)
     if type_.dtype != "bool" or type_.size != 1:
         raise GraphError(f"the condition is {type_}, but must be a single bool")
-    condition = call.reshaped(tensor, ())
+    condition = call.reshape(tensor, ())
     try:
         results = [_read(call, "then_branch", condition),
                    _read(call, "else_branch", call.add(Not(x=condition)))]
@@ -81,6 +81,6 @@ def _select(call: Call, condition: str, one: list[str], other: list[str]) -> Non
                              f"{show_name(call.node.output[number])}, but which is known at run "
                              f"time only, so that both must be the same")
         if left == right:
-            call.same(left, number)
+            call.give_existing(left, number)
         else:
-            call.kept(Where(condition=condition, left=left, right=right), left, number)
+            call.give_moved(Where(condition=condition, left=left, right=right), left, number)

@@ -47,12 +47,12 @@ def constant_of_shape(call: Call) -> None:
 def shape(call: Call) -> None:
     sizes = call.type(0).shape
     start, end = call.integer("start", 0), call.integer("end", len(sizes))
-    call.same(call.constant(np.array(sizes[start:end], np.int64)))
+    call.give_existing(call.constant(np.array(sizes[start:end], np.int64)))
 
 
 @operator("Size")
 def size(call: Call) -> None:
-    call.same(call.scalar(call.type(0).size, "int64"))
+    call.give_existing(call.scalar(call.type(0).size, "int64"))
 
 
 @operator("Range")
@@ -65,12 +65,12 @@ def range_(call: Call) -> None:
     if count > LARGEST_FOLDED:
         raise GraphError(f"a range of {count:.0f} numbers has more than {LARGEST_FOLDED}")
     dtype = call.type(0).dtype
-    call.same(call.constant((start + step * np.arange(max(ceil(count), 0))).astype(dtype)))
+    call.give_existing(call.constant((start + step * np.arange(max(ceil(count), 0))).astype(dtype)))
 
 
 @operator("Identity")
 def identity(call: Call) -> None:
-    call.same(call.tensor(0))
+    call.give_existing(call.tensor(0))
 
 
 @operator("Dropout", "ratio seed is_test")
@@ -78,6 +78,6 @@ def dropout(call: Call) -> None:
     ratio = call.number(1, "ratio") if call.has(1) else 0.5
     if call.has(2) and call.number(2, "training_mode") and ratio:
         raise GraphError("training_mode is set, but only inference is supported")
-    call.same(call.tensor(0))
+    call.give_existing(call.tensor(0))
     if any(call.node.output[1:]):
         call.give(Expand(x=call.scalar(True, "bool"), shape=call.type(0).shape), 1)

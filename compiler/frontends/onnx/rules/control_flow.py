@@ -20,13 +20,13 @@ MOST_STEPS = 1 << 16        # of a loop
 @operator("If", "then_branch else_branch")
 def branch(call: Call) -> None:
     """The branch that the condition chooses; both, if it is known at run time only."""
-    if call.known(0) is None:
+    if call.known_values(0) is None:
         select_branch(call)
         return
     chosen = "then_branch" if call.number(0, "the condition") else "else_branch"
     body = body_of(call, chosen)
     for number, tensor in enumerate(read_body(call, body, [])):
-        call.same(tensor, number)
+        call.give_existing(tensor, number)
 
 
 @operator("Loop", "body")
@@ -51,7 +51,7 @@ def loop(call: Call) -> None:
             stack.append(each)
         step += 1
     for number, tensor in enumerate(carried):
-        call.same(tensor, number)
+        call.give_existing(tensor, number)
     for number, (stack, value) in enumerate(zip(stacks, body.output[len(carried) + 1:],
                                                 strict=True), start=len(carried)):
         _give_stack(call, stack, number, 0, value.type.tensor_type.elem_type)
@@ -74,7 +74,7 @@ def _give_stack(call: Call, parts: list[str], number: int, axis: int, kind: int)
     shape = call.type_of(parts[0]).shape
     place = normalize_axis(axis, len(shape) + 1)
     one = (*shape[:place], 1, *shape[place:])
-    call.give(Concat(parts=tuple(call.reshaped(each, one) for each in parts), axis=place), number)
+    call.give(Concat(parts=tuple(call.reshape(each, one) for each in parts), axis=place), number)
 
 
 @operator("Scan", "body num_scan_inputs scan_input_axes scan_input_directions scan_output_axes "
@@ -110,7 +110,7 @@ def scan(call: Call) -> None:
         for stack, each in zip(stacks, results[states:], strict=True):
             stack.append(each)
     for number, tensor in enumerate(carried):
-        call.same(tensor, number)
+        call.give_existing(tensor, number)
     for number, (stack, axis, back) in enumerate(zip(stacks, into, turned, strict=True),
                                                  start=states):
         _give_stack(call, stack[::-1] if back else stack, number, axis, 0)
@@ -120,5 +120,5 @@ def _select_index(call: Call, tensor: str, axis: int, index: int) -> str:
     """One index of an axis, without it."""
     shape = call.type_of(tensor).shape
     place = normalize_axis(axis, len(shape))
-    part = call.moved(build_slice(tensor, shape, {place: (index, index + 1, 1)}), tensor)
-    return call.moved(Reshape(x=part, shape=(*shape[:place], *shape[place + 1:])), part)
+    part = call.move(build_slice(tensor, shape, {place: (index, index + 1, 1)}), tensor)
+    return call.move(Reshape(x=part, shape=(*shape[:place], *shape[place + 1:])), part)

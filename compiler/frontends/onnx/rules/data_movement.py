@@ -74,7 +74,7 @@ def unsqueeze(call: Call) -> None:
 def transpose(call: Call) -> None:
     x = call.tensor(0)
     order = call.list("perm") or tuple(reversed(range(len(call.type(0).shape))))
-    call.kept(Transpose(x=x, order=order), x)
+    call.give_moved(Transpose(x=x, order=order), x)
 
 
 @operator("Concat", "axis", since=4)
@@ -83,8 +83,8 @@ def concat(call: Call) -> None:
     if not parts:
         raise GraphError("there is nothing to join")
     if len({call.type_of(each).quantization for each in parts}) > 1:
-        parts = [call.plain(each) for each in range(len(call))]
-    call.kept(Concat(parts=tuple(parts), axis=call.integer("axis", 0)), parts[0])
+        parts = [call.plain_operand(each) for each in range(len(call))]
+    call.give_moved(Concat(parts=tuple(parts), axis=call.integer("axis", 0)), parts[0])
 
 
 @operator("Split", "axis split num_outputs", since=2)
@@ -100,7 +100,7 @@ def split(call: Call) -> None:
         raise GraphError(f"{count} parts of {sizes} do not make up an axis of {shape[axis]}")
     start = 0
     for number, size in enumerate(sizes):
-        call.kept(build_slice(x, shape, {axis: (start, start + size, 1)}), x, number)
+        call.give_moved(build_slice(x, shape, {axis: (start, start + size, 1)}), x, number)
         start += size
 
 
@@ -130,7 +130,7 @@ def slice_(call: Call) -> None:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         part = _part(start, end, step, shape[axis])
         parts[axis] = (part.start, part.stop, step) if part else (0, 0, 1)
-    call.kept(build_slice(x, shape, parts), x)
+    call.give_moved(build_slice(x, shape, parts), x)
 
 
 def _part(start: int, end: int, step: int, size: int) -> range:
@@ -159,33 +159,33 @@ def pad(call: Call) -> None:
                  in enumerate(zip(before, after, shape, strict=True))}
         if any(stop < start for start, stop, _ in parts.values()):
             raise GraphError(f"pads {widths} cut off more than there is of {shape}")
-        x = call.moved(build_slice(x, shape, parts), x)
+        x = call.move(build_slice(x, shape, parts), x)
     low_high = [tuple(max(each, 0) for each in sides) for sides in (before, after)]
     inner = call.type_of(x).shape
     if mode != PadMode.CONSTANT and any(
             max(sides) and size < 1 + max(sides) * (mode == PadMode.REFLECT)
             for size, *sides in zip(inner, *low_high, strict=True)):
         raise GraphError(f"pads {widths} show more than there is of {inner}")
-    call.kept(Pad(x=x, before=low_high[0], after=low_high[1], value=value, mode=mode), x)
+    call.give_moved(Pad(x=x, before=low_high[0], after=low_high[1], value=value, mode=mode), x)
 
 
 @operator("Expand")
 def expand(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(Expand(x=x, shape=call.integers(1, "the shape")), x)
+    call.give_moved(Expand(x=x, shape=call.integers(1, "the shape")), x)
 
 
 @operator("Tile", since=6)
 def tile(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(Tile(x=x, repeats=call.integers(1, "repeats")), x)
+    call.give_moved(Tile(x=x, repeats=call.integers(1, "repeats")), x)
 
 
 @operator("Gather", "axis")
 def gather(call: Call) -> None:
     x, shape = call.tensor(0), call.type(0).shape
     axis = normalize_axis(call.integer("axis", 0), len(shape))
-    index = call.known(1)
+    index = call.known_values(1)
     if index is not None and index.dtype.kind == "i" and index.size:
         size = shape[axis]
         if not -size <= index.min() <= index.max() < size:
@@ -193,30 +193,31 @@ def gather(call: Call) -> None:
                              f"{size}")
         if index.ndim == 0:             # a single slice is cheaper than a pick
             start = int(index) % size
-            part = call.moved(build_slice(x, shape, {axis: (start, start + 1, 1)}), x)
+            part = call.move(build_slice(x, shape, {axis: (start, start + 1, 1)}), x)
             call.give_reshaped(part, (*shape[:axis], *shape[axis + 1:]))
             return
-    call.kept(Gather(x=x, indices=call.plain(1), axis=axis), x)
+    call.give_moved(Gather(x=x, indices=call.plain_operand(1), axis=axis), x)
 
 
 @operator("GatherND", "batch_dims")
 def gather_nd(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(GatherNd(x=x, indices=call.plain(1), batch=call.integer("batch_dims", 0)), x)
+    call.give_moved(GatherNd(x=x, indices=call.plain_operand(1),
+                             batch=call.integer("batch_dims", 0)), x)
 
 
 @operator("DepthToSpace", "blocksize mode")
 def depth_to_space(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(DepthToSpace(x=x, block=call.integer("blocksize", 0), channel_axis=1,
-                           order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
+    call.give_moved(DepthToSpace(x=x, block=call.integer("blocksize", 0), channel_axis=1,
+                                 order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
 
 
 @operator("SpaceToDepth", "blocksize mode")
 def space_to_depth(call: Call) -> None:
     x = call.tensor(0)
-    call.kept(SpaceToDepth(x=x, block=call.integer("blocksize", 0), channel_axis=1,
-                           order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
+    call.give_moved(SpaceToDepth(x=x, block=call.integer("blocksize", 0), channel_axis=1,
+                                 order=DepthOrder(call.text("mode", "DCR", "DCR CRD"))), x)
 
 
 @operator("OneHot", "axis")
@@ -225,6 +226,7 @@ def one_hot(call: Call) -> None:
     if values.shape != (2,):
         raise GraphError(f"values have shape {values.shape}, but must have (2,)")
     depth = call.number(1, "depth")
-    call.give(OneHot(indices=call.cast(call.plain(0), "int64"), depth=int(np.clip(depth, -1, 2e9)),
+    call.give(OneHot(indices=call.cast(call.plain_operand(0), "int64"),
+                     depth=int(np.clip(depth, -1, 2e9)),
                      axis=call.integer("axis", -1), off=values[0].item(), on=values[1].item(),
                      wrap=True), dtype=str(values.dtype))

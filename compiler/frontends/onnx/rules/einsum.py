@@ -34,14 +34,14 @@ class Term:
     def sizes(self) -> dict[str, int]:
         return dict(zip(self.names, self.call.type_of(self.tensor).shape, strict=True))
 
-    def ordered(self, names: list[str]) -> Term:
+    def transpose(self, names: list[str]) -> Term:
         """The same with its axes in another order."""
         order = tuple(map(self.names.index, names))
         if order == tuple(range(len(order))):
             return self
         return Term(self.call, self.call.add(Transpose(x=self.tensor, order=order)), names)
 
-    def summed(self, kept: Collection[str]) -> Term:
+    def sum_out(self, kept: Collection[str]) -> Term:
         """Without the axes that nobody needs."""
         gone = [axis for axis, name in enumerate(self.names) if name not in kept]
         if not gone:
@@ -65,17 +65,17 @@ class Term:
         if shape[other] != size:
             raise GraphError(f"axis {name} has {size} indices and {shape[other]}")
         turned = self.call.add(Transpose(x=self.tensor, order=(*rest, one, other)))
-        flat = self.call.reshaped(turned, (*(shape[axis] for axis in rest), size * size))
+        flat = self.call.reshape(turned, (*(shape[axis] for axis in rest), size * size))
         places = self.call.constant(np.arange(size, dtype=np.int64) * (size + 1))
         return Term(self.call, self.call.add(Gather(x=flat, indices=places, axis=len(rest))),
                     [*(self.names[axis] for axis in rest), name])
 
-    def without_ones(self, other: Term) -> Term:
+    def drop_unit_axes(self, other: Term) -> Term:
         """Without axes of one index that another has with more: they are repeated."""
         sizes = self.sizes
         kept = [name for name in self.names
                 if not (sizes[name] == 1 and other.sizes.get(name, 1) != 1)]
-        return Term(self.call, self.call.reshaped(
+        return Term(self.call, self.call.reshape(
             self.tensor, tuple(sizes[name] for name in kept)), kept)
 
 
@@ -87,11 +87,11 @@ def einsum(call: Call) -> None:
         left, right, *rest = terms
         kept = {*wanted, *(name for each in rest for name in each.names)}
         terms = [_product(left, right, kept), *rest]
-    total = terms[0].summed(wanted)
+    total = terms[0].sum_out(wanted)
     missing = [name for name in wanted if name not in total.names]
     if missing:
         raise GraphError(f"the result has an axis {missing[0]}, but no operand does")
-    call.same(total.ordered(wanted).tensor)
+    call.give_existing(total.transpose(wanted).tensor)
 
 
 def _terms(call: Call) -> tuple[list[Term], list[str]]:
@@ -104,7 +104,7 @@ def _terms(call: Call) -> tuple[list[Term], list[str]]:
                          f"{len(call)} operands")
     terms, longest = [], 0
     for number, word in enumerate(words):
-        tensor = call.plain(number)
+        tensor = call.plain_operand(number)
         hidden = len(call.type_of(tensor).shape) - len(word.replace("...", ""))
         if hidden < 0 or (hidden and "..." not in word):
             raise GraphError(f"{quote(word)} does not name the axes of "
@@ -140,8 +140,8 @@ def _check_sizes(terms: list[Term]) -> None:
 
 def _product(left: Term, right: Term, kept: set[str]) -> Term:
     """Two terms as one, summed over what nobody needs any more."""
-    left, right = left.without_ones(right), right.without_ones(left)
-    left, right = left.summed(kept | set(right.names)), right.summed(kept | set(left.names))
+    left, right = left.drop_unit_axes(right), right.drop_unit_axes(left)
+    left, right = left.sum_out(kept | set(right.names)), right.sum_out(kept | set(left.names))
     common = [name for name in left.names if name in right.names and name in kept]
     inner = [name for name in left.names if name in right.names and name not in kept]
     ours = [name for name in left.names if name not in right.names]
@@ -150,9 +150,9 @@ def _product(left: Term, right: Term, kept: set[str]) -> Term:
     call = left.call
 
     def flat(term: Term, *groups: list[str]) -> str:
-        turned = term.ordered([name for group in groups for name in group])
-        return call.reshaped(turned.tensor, tuple(prod(sizes[name] for name in group)
-                                                  for group in groups))
+        turned = term.transpose([name for group in groups for name in group])
+        return call.reshape(turned.tensor, tuple(prod(sizes[name] for name in group)
+                                                 for group in groups))
 
     if call.type_of(left.tensor).is_float:
         total = call.add(MatMul(left=flat(left, common, ours, inner),
@@ -162,4 +162,4 @@ def _product(left: Term, right: Term, kept: set[str]) -> Term:
                                    right=flat(right, common, [], theirs, inner)))
         total = call.add(Reduce(kind=ReduceKind.SUM, x=products, axes=(3,)))
     names = [*common, *ours, *theirs]
-    return Term(call, call.reshaped(total, tuple(sizes[name] for name in names)), names)
+    return Term(call, call.reshape(total, tuple(sizes[name] for name in names)), names)

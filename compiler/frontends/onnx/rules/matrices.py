@@ -14,7 +14,7 @@ from .weights import rearrange
 
 @operator("Gemm", "alpha beta transA transB", since=7)
 def gemm(call: Call) -> None:
-    left, right = call.plain(0), call.plain(1)
+    left, right = call.plain_operand(0), call.plain_operand(1)
     if len(call.type_of(left).shape) != 2 or len(call.type_of(right).shape) != 2:
         raise GraphError("both sides must be matrices")
     if call.flag("transA"):
@@ -23,13 +23,13 @@ def gemm(call: Call) -> None:
         right = rearrange(call, right, lambda array: array.T, {0: 1, 1: 0},
                           Transpose(x=right, order=(1, 0)))
     alpha, beta = call.real("alpha", 1), call.real("beta", 1)
-    added = call.plain(2) if call.has(2) and beta else None
+    added = call.plain_operand(2) if call.has(2) and beta else None
     dtype, columns = call.type_of(left).dtype, call.type_of(right).shape[1]
     if added is not None and beta != 1:
         added = call.add(Binary(kind=BinaryKind.MUL, left=added, right=call.scalar(beta, dtype)))
     bias = None
     if added is not None and alpha == 1 and call.type_of(added).shape in ((columns,), (1, columns)):
-        bias, added = call.reshaped(added, (columns,)), None
+        bias, added = call.reshape(added, (columns,)), None
     operation = MatMul(left=left, right=right, bias=bias)
     if alpha == 1 and added is None:
         call.give(operation)
@@ -45,7 +45,7 @@ def gemm(call: Call) -> None:
 
 @operator("MatMul")
 def product(call: Call) -> None:
-    call.give(product_of(call, call.plain(0), call.plain(1)))
+    call.give(product_of(call, call.plain_operand(0), call.plain_operand(1)))
 
 
 def product_of(call: Call, left: str, right: str) -> Operation:
@@ -55,8 +55,8 @@ def product_of(call: Call, left: str, right: str) -> Operation:
         raise GraphError(f"matrices of shapes {first} and {second} cannot be multiplied")
     if len(first) > 1 and len(second) > 1:
         return MatMul(left=left, right=right)
-    left = call.reshaped(left, (1, *first)) if len(first) == 1 else left
-    right = call.reshaped(right, (*second, 1)) if len(second) == 1 else right
+    left = call.reshape(left, (1, *first)) if len(first) == 1 else left
+    right = call.reshape(right, (*second, 1)) if len(second) == 1 else right
     whole = call.add(MatMul(left=left, right=right))
     shape = list(call.type_of(whole).shape)
     if len(second) == 1:
@@ -70,7 +70,7 @@ def product_of(call: Call, left: str, right: str) -> Operation:
 def fused_product(call: Call) -> None:
     if call.flag("transBatchA") or call.flag("transBatchB"):
         raise GraphError("transBatchA and transBatchB are not supported")
-    sides = [call.plain(0), call.plain(1)]
+    sides = [call.plain_operand(0), call.plain_operand(1)]
     for each, flag in enumerate(("transA", "transB")):
         rank = len(call.type_of(sides[each]).shape)
         if call.flag(flag) and rank > 1:

@@ -28,7 +28,7 @@ NEW_SOFTMAX = 13            # the opset from which on softmax is over a single a
 @operator("Softmax LogSoftmax", "axis")
 def softmax(call: Call) -> None:
     kind = Softmax if call.node.op_type == "Softmax" else LogSoftmax
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     if call.opset >= NEW_SOFTMAX:
         call.give(kind(x=x, axis=call.integer("axis", -1)))
         return
@@ -39,15 +39,15 @@ def softmax(call: Call) -> None:
 def flatten_to_matrix(call: Call, tensor: str, axis: int) -> str:
     """A tensor as a matrix: the axes before one, and those from it on."""
     shape = call.type_of(tensor).shape
-    return call.reshaped(tensor, (prod(shape[:axis]), prod(shape[axis:])))
+    return call.reshape(tensor, (prod(shape[:axis]), prod(shape[axis:])))
 
 
 @operator("BatchNormalization", "epsilon momentum training_mode spatial")
 def batch_norm(call: Call) -> None:
     if not call.flag("spatial", True):
         raise GraphError("numbers for each pixel are not supported")
-    x = call.plain(0)
-    scale, bias, mean, variance = (call.plain(each) for each in range(1, 5))
+    x = call.plain_operand(0)
+    scale, bias, mean, variance = (call.plain_operand(each) for each in range(1, 5))
     if call.flag("training_mode"):
         mean, variance = _in_training(call, x, mean, variance)
     else:
@@ -67,7 +67,7 @@ def _in_training(call: Call, x: str, mean: str, variance: str) -> tuple[str, str
     away = call.add(Binary(kind=BinaryKind.SUB, left=x, right=means))
     spread = call.add(Reduce(kind=ReduceKind.MEAN, axes=axes,
                              x=call.add(Unary(kind=UnaryKind.SQUARE, x=away))))
-    means = call.reshaped(means, (shape[1],))
+    means = call.reshape(means, (shape[1],))
     kept = call.real("momentum", 0.9)
     for number, (old, new) in enumerate(((mean, means), (variance, spread)), start=1):
         dtype = call.type_of(new).dtype
@@ -79,7 +79,8 @@ def _in_training(call: Call, x: str, mean: str, variance: str) -> tuple[str, str
 
 @operator("InstanceNormalization", "epsilon")
 def instance_norm(call: Call) -> None:
-    call.give(InstanceNorm(x=call.plain(0), scale=call.plain(1), bias=call.plain(2),
+    call.give(InstanceNorm(x=call.plain_operand(0), scale=call.plain_operand(1),
+                           bias=call.plain_operand(2),
                            epsilon=call.real("epsilon", 1e-5), channel_axis=1))
 
 
@@ -87,16 +88,16 @@ def full(call: Call, tensor: str, shape: Shape) -> str:
     """A parameter repeated to a shape."""
     if call.type_of(tensor).shape == shape:
         return tensor
-    return call.moved(Expand(x=tensor, shape=shape), tensor)
+    return call.move(Expand(x=tensor, shape=shape), tensor)
 
 
 @operator("LayerNormalization", "axis epsilon stash_type")
 def layer_norm(call: Call) -> None:
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     axis = normalize_axis(call.integer("axis", -1), len(shape))
     epsilon = call.real("epsilon", 1e-5)
-    scale = full(call, call.plain(1), shape[axis:])
-    bias = full(call, call.plain(2), shape[axis:]) if call.has(2) else None
+    scale = full(call, call.plain_operand(1), shape[axis:])
+    bias = full(call, call.plain_operand(2), shape[axis:]) if call.has(2) else None
     call.give(LayerNorm(x=x, scale=scale, bias=bias, axis=axis, epsilon=epsilon))
     if any(call.node.output[1:]):
         _give_moments(call, call.cast(x, "float32"), tuple(range(axis, len(shape))), epsilon)
@@ -110,14 +111,14 @@ def _give_moments(call: Call, x: str, axes: tuple[int, ...], epsilon: float) -> 
                              x=call.add(Unary(kind=UnaryKind.SQUARE, x=away))))
     wider = call.add(Binary(kind=BinaryKind.ADD, left=spread,
                             right=call.scalar(epsilon, call.type_of(x).dtype)))
-    call.same(mean, 1)
+    call.give_existing(mean, 1)
     if len(call.node.output) > 2:
         call.give(Unary(kind=UnaryKind.RSQRT, x=wider), 2)
 
 
 @operator("LpNormalization", "axis p")
 def lp_norm(call: Call) -> None:
-    x, power = call.plain(0), call.integer("p", 2)
+    x, power = call.plain_operand(0), call.integer("p", 2)
     axis = normalize_axis(call.integer("axis", -1), len(call.type(0).shape))
     if power not in (1, 2):
         raise GraphError(f"p is {power}, but must be 1 or 2")
@@ -133,15 +134,15 @@ def lp_norm(call: Call) -> None:
 
 @operator("GroupNormalization", "epsilon num_groups stash_type", since=21)
 def group_norm(call: Call) -> None:
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     groups = call.integer("num_groups", 0)
     if len(shape) < 2 or groups < 1 or shape[1] % groups:
         raise GraphError(f"{shape} has no {groups} groups of channels")
-    flat = call.reshaped(x, (shape[0], groups, prod(shape[1:]) // groups))
+    flat = call.reshape(x, (shape[0], groups, prod(shape[1:]) // groups))
     norm = call.add(LayerNorm(x=flat, axis=2, epsilon=call.real("epsilon", 1e-5)))
     along = (shape[1], *(1,) * (len(shape) - 2))
-    scale, bias = (call.reshaped(call.plain(each), along) for each in (1, 2))
-    scaled = call.add(Binary(kind=BinaryKind.MUL, left=call.reshaped(norm, shape), right=scale))
+    scale, bias = (call.reshape(call.plain_operand(each), along) for each in (1, 2))
+    scaled = call.add(Binary(kind=BinaryKind.MUL, left=call.reshape(norm, shape), right=scale))
     call.give(Binary(kind=BinaryKind.ADD, left=scaled, right=bias))
 
 
@@ -150,7 +151,7 @@ def local_response_norm(call: Call) -> None:
     size = call.integer("size", 0)
     if size < 1:
         raise GraphError(f"size is {size}, but must be 1 or more")
-    call.give(LocalResponseNorm(x=call.plain(0), before=(size - 1) // 2, after=size // 2,
+    call.give(LocalResponseNorm(x=call.plain_operand(0), before=(size - 1) // 2, after=size // 2,
                                 alpha=call.real("alpha", 1e-4) / size,
                                 beta=call.real("beta", 0.75), bias=call.real("bias", 1),
                                 channel_axis=1))

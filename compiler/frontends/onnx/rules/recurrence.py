@@ -46,15 +46,15 @@ class Layer:
         if not shape or shape[0] != len(self.directions):
             raise GraphError(f"operand {number} has shape {shape}, but must have "
                              f"{len(self.directions)} directions first")
-        return self.picked(call.plain(number), direction)
+        return self.select_index(call.plain_operand(number), direction)
 
-    def picked(self, tensor: str, index: int) -> str:
+    def select_index(self, tensor: str, index: int) -> str:
         """One index of the first axis."""
         shape = self.call.type_of(tensor).shape
         one = self.call.add(build_slice(tensor, shape, {0: (index, index + 1, 1)}))
-        return self.call.reshaped(one, shape[1:])
+        return self.call.reshape(one, shape[1:])
 
-    def between(self, tensor: str, start: int, stop: int) -> str:
+    def slice_list(self, tensor: str, start: int, stop: int) -> str:
         """Some numbers of a list."""
         shape = self.call.type_of(tensor).shape
         return self.call.add(build_slice(tensor, shape, {0: (start, stop, 1)}))
@@ -67,16 +67,16 @@ class Layer:
             return call.add(Expand(x=call.scalar(0, dtype), shape=shape))
         if not self.batch_first:
             return self.part(number, direction)
-        given = call.plain(number)
+        given = call.plain_operand(number)
         if len(call.type_of(given).shape) != 3:
             raise GraphError(f"operand {number} has shape {call.type_of(given).shape}, but must "
                              f"have 3 axes")
-        return self.picked(call.add(Transpose(x=given, order=(1, 0, 2))), direction)
+        return self.select_index(call.add(Transpose(x=given, order=(1, 0, 2))), direction)
 
     def lengths(self) -> str:
         """The steps of each sequence: all, unless given."""
         if self.call.has(4):
-            return self.call.cast(self.call.plain(4), "int32")
+            return self.call.cast(self.call.plain_operand(4), "int32")
         full = self.call.scalar(min(self.steps, (1 << 31) - 1), "int32")
         return self.call.add(Expand(x=full, shape=(self.batch,)))
 
@@ -90,8 +90,8 @@ def recurrent(call: Call) -> None:
     for number, reverse in enumerate(layer.directions):
         found = call.add(_direction(layer, number, reverse, names[number]))
         if kind == "LSTM":
-            memories.append(layer.picked(found, 1))
-            found = layer.picked(found, 0)
+            memories.append(layer.select_index(found, 1))
+            found = layer.select_index(found, 0)
         states.append(found)
     _give_all(layer, states)
     for number, each in ((1, states), (2, memories)):
@@ -101,7 +101,7 @@ def recurrent(call: Call) -> None:
 
 def _layer(call: Call) -> Layer:
     """What all three have in common."""
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     weights = call.type(1).shape
     if len(shape) != 3 or len(weights) != 3 or len(call.type(2).shape) != 3:
         raise GraphError(f"the input has shape {shape} and weights {weights}, but must have 3 axes")
@@ -167,13 +167,13 @@ def _biases(layer: Layer, number: int, gates: int,
     if call.type_of(both).shape != (2 * gates * hidden,):
         raise GraphError(f"the bias has shape {call.type_of(both).shape}, but must have "
                          f"({2 * gates * hidden},)")
-    first, second = (layer.between(both, gates * hidden * each, gates * hidden * (each + 1))
+    first, second = (layer.slice_list(both, gates * hidden * each, gates * hidden * (each + 1))
                      for each in (0, 1))
     extra = None
     if reset_after:
-        extra = layer.between(second, 2 * hidden, 3 * hidden)
+        extra = layer.slice_list(second, 2 * hidden, 3 * hidden)
         zeros = call.constant(np.zeros(hidden, call.type_of(both).dtype))
-        second = call.add(Concat(parts=(layer.between(second, 0, 2 * hidden), zeros), axis=0))
+        second = call.add(Concat(parts=(layer.slice_list(second, 0, 2 * hidden), zeros), axis=0))
     return call.add(Binary(kind=BinaryKind.ADD, left=first, right=second)), extra
 
 
@@ -184,10 +184,10 @@ def _give_all(layer: Layer, states: list[str]) -> None:
     if not call.node.output[0]:
         return
     shape: Shape = (layer.steps, 1, layer.batch, layer.hidden)
-    joined = call.add(Concat(parts=tuple(call.reshaped(each, shape) for each in states), axis=1))
+    joined = call.add(Concat(parts=tuple(call.reshape(each, shape) for each in states), axis=1))
     if call.has(4):
-        step = call.reshaped(call.numbers(layer.steps), (layer.steps, 1, 1, 1))
-        length = call.reshaped(call.cast(call.plain(4), "int64"), (layer.batch, 1))
+        step = call.reshape(call.numbers(layer.steps), (layer.steps, 1, 1, 1))
+        length = call.reshape(call.cast(call.plain_operand(4), "int64"), (layer.batch, 1))
         runs = call.add(Compare(kind=CompareKind.LESS, left=step, right=length))
         joined = call.add(Where(condition=runs, left=joined,
                                 right=call.scalar(0, call.type_of(joined).dtype)))
@@ -198,8 +198,8 @@ def _give_all(layer: Layer, states: list[str]) -> None:
 def _give_last(layer: Layer, states: list[str], number: int) -> None:
     """The states after the last step: (direction, batch, hidden), or with the batch first."""
     call = layer.call
-    ends = [call.reshaped(layer.picked(each, 0 if reverse else layer.steps - 1),
-                          (1, layer.batch, layer.hidden))
+    ends = [call.reshape(layer.select_index(each, 0 if reverse else layer.steps - 1),
+                         (1, layer.batch, layer.hidden))
             for each, reverse in zip(states, layer.directions, strict=True)]
     joined = call.add(Concat(parts=tuple(ends), axis=0))
     call.give(Transpose(x=joined, order=(1, 0, 2) if layer.batch_first else (0, 1, 2)), number)

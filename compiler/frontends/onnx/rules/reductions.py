@@ -26,7 +26,7 @@ STEPS: dict[str, tuple[UnaryKind | None, ReduceKind, UnaryKind | None]] = {
 @operator(" ".join(STEPS), "axes keepdims noop_with_empty_axes")
 def reduction(call: Call) -> None:
     before, kind, after = STEPS[call.node.op_type]
-    x, axes, keep = call.plain(0), _axes(call), call.flag("keepdims", True)
+    x, axes, keep = call.plain_operand(0), _axes(call), call.flag("keepdims", True)
     if before is not None:
         x = call.add(Unary(kind=before, x=x))
     operation = Reduce(kind=kind, x=x, axes=axes, keep=keep)
@@ -48,7 +48,7 @@ def _axes(call: Call) -> tuple[int, ...]:
 def log_sum_exp(call: Call) -> None:
     """log Σ exp(x − m) + m, where m is the largest number, or as near as a finite one is: so no
     power is too large."""
-    x, axes, keep = call.plain(0), _axes(call), call.flag("keepdims", True)
+    x, axes, keep = call.plain_operand(0), _axes(call), call.flag("keepdims", True)
     limit = float(np.finfo(call.type_of(x).dtype).max) if call.type_of(x).is_float else None
     most = call.add(Clamp(x=call.add(Reduce(kind=ReduceKind.MAX, x=x, axes=axes, keep=True)),
                           low=None if limit is None else -limit, high=limit))
@@ -56,12 +56,12 @@ def log_sum_exp(call: Call) -> None:
         Binary(kind=BinaryKind.SUB, left=x, right=most))))
     logs = call.add(Unary(kind=UnaryKind.LOG, x=call.add(
         Reduce(kind=ReduceKind.SUM, x=powers, axes=axes, keep=keep))))
-    same = call.reshaped(most, call.type_of(logs).shape)
+    same = call.reshape(most, call.type_of(logs).shape)
     call.give(Binary(kind=BinaryKind.ADD, left=logs, right=same))
 
 
 @operator("ArgMax ArgMin", "axis keepdims select_last_index")
 def place(call: Call) -> None:
     kind = ReduceKind.MAX if call.node.op_type == "ArgMax" else ReduceKind.MIN
-    call.give(Arg(kind=kind, x=call.plain(0), axis=call.integer("axis", 0),
+    call.give(Arg(kind=kind, x=call.plain_operand(0), axis=call.integer("axis", 0),
                   keep=call.flag("keepdims", True), last=call.flag("select_last_index")))

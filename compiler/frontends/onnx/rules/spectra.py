@@ -63,7 +63,7 @@ def _axis(call: Call) -> int:
 @operator("DFT", "axis inverse onesided", since=17)
 def transform(call: Call) -> None:
     """Along one axis, which is moved to the end. Samples are cut off or zeros are added."""
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     parts = _parts(shape)
     axis = normalize_axis(_axis(call), len(shape))
     if axis == len(shape) - 1:
@@ -77,11 +77,11 @@ def transform(call: Call) -> None:
     order = (*(each for each in range(len(shape) - 1) if each != axis), axis, len(shape) - 1)
     others = tuple(shape[each] for each in order[:-2])
     x = call.add(Transpose(x=x, order=order))
-    x = call.reshaped(x, (prod(others), rows * parts))
+    x = call.reshape(x, (prod(others), rows * parts))
     matrix = waves(call, rows, count, parts=parts, dtype=call.type_of(x).dtype)
     found = call.add(MatMul(left=x, right=matrix))
     frequencies = call.type_of(found).shape[-1] // 2
-    found = call.reshaped(found, (*others, frequencies, 2))
+    found = call.reshape(found, (*others, frequencies, 2))
     back = tuple(order.index(each) for each in range(len(shape)))
     call.give(Transpose(x=found, order=back))
 
@@ -89,9 +89,9 @@ def transform(call: Call) -> None:
 @operator("STFT", "onesided", since=17)
 def transform_of_frames(call: Call) -> None:
     """Frames of a signal, each as long as the window, and the spectrum of each."""
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     if len(shape) == 2:
-        x, shape = call.reshaped(x, (*shape, 1)), (*shape, 1)
+        x, shape = call.reshape(x, (*shape, 1)), (*shape, 1)
     parts = _parts(shape)
     if len(shape) != 3 or not (call.has(2) or call.has(3)):
         raise GraphError(f"signals have shape {shape}, but must have 3 axes, and a window or a "
@@ -108,9 +108,9 @@ def transform_of_frames(call: Call) -> None:
     places = np.arange(frames)[:, None] * step + np.arange(length)
     found = call.add(Gather(x=x, indices=call.constant(places), axis=1))
     if call.has(2):
-        window = call.reshaped(call.plain(2), (length, 1))
+        window = call.reshape(call.plain_operand(2), (length, 1))
         found = call.add(Binary(kind=BinaryKind.MUL, left=found, right=window))
-    found = call.reshaped(found, (shape[0], frames, length * parts))
+    found = call.reshape(found, (shape[0], frames, length * parts))
     matrix = waves(call, length, length, parts=parts, dtype=call.type_of(x).dtype)
     spectra = call.add(MatMul(left=found, right=matrix))
     frequencies = call.type_of(spectra).shape[-1] // 2

@@ -27,7 +27,7 @@ def rearrange(call: Call, tensor: str, change: Callable[[Array], Array], axes: M
             node.operation.x in builder.constants):
         stored = rearrange(call, node.operation.x, change, axes, otherwise)
         return call.add(Dequantize(x=stored))
-    return call.moved(otherwise, tensor)
+    return call.move(otherwise, tensor)
 
 
 def _along(quantization: Quantization | None, axes: Mapping[int, int],

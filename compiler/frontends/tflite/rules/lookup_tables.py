@@ -26,12 +26,12 @@ def add_table(node: Node, function: Callable[[Array], Array],
               dtypes: tuple[str, ...] = EIGHT_BITS) -> None:
     """Add a function of 8-bit numbers: from stored numbers less their zero point, to those of the
     result."""
-    x, result = node.type(0), node.declared()
+    x, result = node.type(0), node.declared_result()
     if x.dtype not in dtypes or result.dtype != x.dtype:
         raise GraphError(f"the input is {x.plain()} and the result {result.dtype}, but both must "
                          f"be real numbers or {' or '.join(dtypes)}")
     low, high = x.range
-    values = np.arange(low, high + 1, dtype=np.int64) - x.known().zero_point
+    values = np.arange(low, high + 1, dtype=np.int64) - x.require_quantization().zero_point
     with np.errstate(all="ignore"):
         stored = function(values) + node.declared_quantization().zero_point
     table = np.clip(stored, low, high).astype(x.dtype)
@@ -59,12 +59,12 @@ def single(scale: float) -> np.float32:
 def real_function(before: Quantization, after: Quantization,
                   function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """A function of real numbers of 32 bits."""
-    def stored(values: Array) -> Array:
+    def stored_results(values: Array) -> Array:
         reals = single(before.scale) * values.astype(np.float32)
         result = function(reals).astype(np.float32) * (np.float32(1) / single(after.scale))
         return round_half_away(np.nan_to_num(result.astype(np.float64), nan=-1e9, posinf=1e9,
                                              neginf=-1e9))
-    return stored
+    return stored_results
 
 
 def logistic(reals: Array) -> Array:
@@ -82,13 +82,13 @@ def inverse_root_table(before: Quantization, after: Quantization) -> Callable[[A
     """1 / √x in fixed point; what is not above zero gives the largest number."""
     real = 1 / float(np.sqrt(single(before.scale)) * single(after.scale))
 
-    def stored(values: Array) -> Array:
+    def stored_results(values: Array) -> Array:
         inverse, shift = inverse_square_root(np.maximum(values, 1))
         fine = scale_array(1, inverse, FRACTION_BITS - INVERSE_ROOT_BITS + shift, TWICE)
         multiplier, right = multiplier_of(real)
         found = scale_array(fine, multiplier, right + INVERSE_ROOT_BITS, TWICE)
         return np.where(values > 0, found.astype(np.int64), FURTHEST)
-    return stored
+    return stored_results
 
 
 def leaky_table(before: Quantization, after: Quantization,
@@ -121,7 +121,7 @@ def hard_swish_table(before: Quantization, after: Quantization) -> Callable[[Arr
         raise GraphError(f"the input's scale {before.scale:.6g} is too large for the result's "
                          f"{after.scale:.6g}")
 
-    def stored(values: Array) -> Array:
+    def stored_results(values: Array) -> Array:
         high = values << HIGH_RESOLUTION
         gate = high
         if slope_exponent > 0:
@@ -135,7 +135,7 @@ def hard_swish_table(before: Quantization, after: Quantization) -> Callable[[Arr
         whole = gate * product_16(high, multiplier)
         towards_zero = np.where(whole < 0, -(-whole >> SIXTEENTH_SHIFT), whole >> SIXTEENTH_SHIFT)
         return shift_right(towards_zero, -exponent)
-    return stored
+    return stored_results
 
 
 def saturate_16(values: Array) -> Array:

@@ -30,7 +30,7 @@ def fused_bounds(node: Node) -> Settings:
     if activation not in ACTIVATIONS:
         raise GraphError(f"the fused activation is number {activation}, but only RELU, "
                          f"RELU_N1_TO_1 and RELU6 are supported")
-    return stored_bounds(node.declared(), ACTIVATIONS[activation])
+    return stored_bounds(node.declared_result(), ACTIVATIONS[activation])
 
 
 def stored_bounds(tensor: Tensor, bounds: Bounds) -> Settings:

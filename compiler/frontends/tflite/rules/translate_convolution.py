@@ -78,7 +78,7 @@ def shape_of(node: Node, name: str) -> tuple[int, ...]:
 def weights_of(node: Node, order: tuple[int, ...], data: int = 0) -> str:
     """Weights with their axes in the graph's order. They are real numbers where activations are:
     TFLite would quantize such activations anew in every run, which real numbers approximate."""
-    return node.permuted(1, order, real=node.type(data).is_float)
+    return node.permute(1, order, real=node.type(data).is_float)
 
 
 def bias_of(node: Node, position: int, data: int = 0) -> str | None:
@@ -108,9 +108,10 @@ def eight_bit_factors(node: Node, data: int,
                       weights: str) -> tuple[Quantization, Quantization, Quantization]:
     """The scales of activations, weights and results, all of one 8-bit type."""
     types = [node.type(data), node.reading.builder.type_of(weights)]
-    dtypes = {node.declared().dtype, *(each.dtype for each in types)}
+    dtypes = {node.declared_result().dtype, *(each.dtype for each in types)}
     if len(dtypes) > 1 or dtypes.pop() not in EIGHT_BITS:
         raise GraphError(f"the input is {types[0].dtype}, weights are {types[1].dtype} and the "
-                         f"result is {node.declared().dtype}, but all must be int8, uint8 or real "
-                         f"numbers")
-    return types[0].known(), types[1].known(), node.declared_quantization()
+                         f"result is {node.declared_result().dtype}, but all must be int8, uint8 "
+                         f"or real numbers")
+    first, second = (each.require_quantization() for each in types)
+    return first, second, node.declared_quantization()

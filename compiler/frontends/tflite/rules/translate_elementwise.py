@@ -39,11 +39,11 @@ def eight_bits_of(node: Node, *positions: int) -> bool:
     types = [node.type(position) for position in positions]
     if not any(each.is_quantized for each in types):
         return False
-    dtypes = {node.declared().dtype, *(each.dtype for each in types)}
+    dtypes = {node.declared_result().dtype, *(each.dtype for each in types)}
     if len(dtypes) > 1 or dtypes.pop() not in EIGHT_BITS:
         raise GraphError(f"operands are {', '.join(str(each.plain()) for each in types)} and the "
-                         f"result is {node.declared().dtype}, but all must be int8, or all uint8, "
-                         f"or real numbers")
+                         f"result is {node.declared_result().dtype}, but all must be int8, or all "
+                         f"uint8, or real numbers")
     return True
 
 
@@ -65,7 +65,8 @@ def mul(node: Node) -> None:
     scales: tuple[float, ...] = ()
     if eight_bits(node):
         one, other, after = (np.float32(each.scale) for each in (
-            node.type(0).known(), node.type(1).known(), node.declared_quantization()))
+            node.type(0).require_quantization(), node.type(1).require_quantization(),
+            node.declared_quantization()))
         scales = (float(one * other / after),)
     node.add(Binary(kind=BinaryKind.MUL, scales=scales, **sides(node), **fused_bounds(node)))
 

@@ -36,7 +36,7 @@ def fully_connected(node: Node) -> None:
         return
     if shape[-1:] != (depth,):
         raise GraphError(f"an input of shape {shape} cannot keep its axes with rows of {depth}")
-    tensor = node.declared()
+    tensor = node.declared_result()
     flat = node.step("flat", product, tensor.dtype, tensor.quantization)
     node.add(Reshape(x=flat, shape=kept))
 
@@ -50,7 +50,7 @@ def batch_matmul(node: Node) -> None:
             raise GraphError("a matrix has two axes or more")
         if node.option(option):
             axes[-2:] = axes[:-3:-1]
-        sides.append(node.permuted(position, axes, real=node.type(0).is_float))
+        sides.append(node.permute(position, axes, real=node.type(0).is_float))
     settings = {**scaling(node, sides[1]), "rounding": Rounding.TWICE}
     node.add(MatMul(left=sides[0], right=sides[1], **settings))
 

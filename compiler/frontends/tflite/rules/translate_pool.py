@@ -14,7 +14,7 @@ def pool_2d(node: Node) -> None:
     kind = PoolKind.MAX if node.operator.name == "MAX_POOL_2D" else PoolKind.AVERAGE
     kernel = node.option("FilterHeight"), node.option("FilterWidth")
     stride = node.option("StrideH"), node.option("StrideW")
-    if node.type(0).quantization != node.declared().quantization:
+    if node.type(0).quantization != node.declared_result().quantization:
         raise GraphError("the result has another scale or zero point than the input")
     raw = kind == PoolKind.AVERAGE and node.type(0).is_quantized
     node.add(Pool(x=node.input(0), kind=kind, kernel=kernel, stride=stride,

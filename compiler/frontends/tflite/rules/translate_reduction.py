@@ -46,7 +46,7 @@ def scale_of(node: Node, count: int) -> tuple[int, int]:
         raise GraphError("there is nothing to take a mean of")
     try:
         multiplier, right = quantize_scale(
-            node.type(0).known().scale / node.declared_quantization().scale)
+            node.type(0).require_quantization().scale / node.declared_quantization().scale)
     except MicrotronError as error:
         raise GraphError(str(error)) from None
     left = FRACTION_BITS - right

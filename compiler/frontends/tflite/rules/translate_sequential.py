@@ -28,7 +28,7 @@ def top_k(node: Node) -> None:
     x = node.input(0)
     places = node.step("places", TopK(x=x, count=count), dtype="int32")
     node.add(GatherElements(x=x, indices=places, axis=len(node.type(0).shape) - 1))
-    node.same(places, 1)
+    node.give_existing(places, 1)
 
 
 @reads("CUMSUM", options="CumsumOptions", inputs=2)

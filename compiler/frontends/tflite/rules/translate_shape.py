@@ -68,12 +68,12 @@ def transpose(node: Node) -> None:
 
 @reads("SHAPE")
 def shape(node: Node) -> None:
-    node.known(np.array(node.type(0).shape, node.declared().dtype))
+    node.give_constant(np.array(node.type(0).shape, node.declared_result().dtype))
 
 
 @reads("RANK")
 def rank(node: Node) -> None:
-    node.known(np.array(len(node.type(0).shape), node.declared().dtype))
+    node.give_constant(np.array(len(node.type(0).shape), node.declared_result().dtype))
 
 
 @reads("FILL", inputs=2)
@@ -87,13 +87,13 @@ def concatenation(node: Node) -> None:
     """Unsigned numbers of another scale than the result are brought to it, in 32 bits."""
     if fused_bounds(node):
         raise GraphError("a fused activation of a concatenation is not supported")
-    result = node.declared()
+    result = node.declared_result()
     parts = []
     for position in range(len(node.operator.inputs)):
         name, type_ = node.input(position), node.type(position)
         if type_.quantization != result.quantization and type_.dtype == "uint8":
             name = node.step("part", Lookup(x=name, table=rescaling(
-                node, type_.known(), node.declared_quantization())),
+                node, type_.require_quantization(), node.declared_quantization())),
                 "uint8", result.quantization)
         parts.append(name)
     node.add(Concat(parts=tuple(parts), axis=node.option("Axis")))

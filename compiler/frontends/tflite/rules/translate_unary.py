@@ -39,12 +39,12 @@ TABLED = (UnaryKind.EXP, UnaryKind.LOG)
 @reads(*RELUS)
 def relu(node: Node) -> None:
     """Bounds, and another scale if the result has one."""
-    x, result = node.type(0), node.declared()
+    x, result = node.type(0), node.declared_result()
     bounds = stored_bounds(result, RELUS[node.operator.name])
     if x.quantization == result.quantization:
         node.add(Clamp(x=node.input(0), **bounds))
         return
-    before, after = x.known(), node.declared_quantization()
+    before, after = x.require_quantization(), node.declared_quantization()
     real = float(single(before.scale) / single(after.scale))
     low, high = x.range
     low, high = (max(low, bounds.get("low", low)), min(high, bounds.get("high", high)))
@@ -68,10 +68,11 @@ def function(node: Node) -> None:
     """Few of them have a kernel for 8-bit numbers."""
     kind, x = REAL_FUNCTIONS[node.operator.name], node.type(0)
     if kind == UnaryKind.ABS and x.is_quantized:
-        real = single(x.known().scale) / single(node.declared_quantization().scale)
+        real = single(x.require_quantization().scale) / single(node.declared_quantization().scale)
         add_table(node, lambda values: scale_rounding_twice(np.abs(values), float(real)), SIGNED)
     elif kind == UnaryKind.RSQRT and x.is_quantized:
-        add_table(node, inverse_root_table(x.known(), node.declared_quantization()), SIGNED)
+        add_table(node, inverse_root_table(x.require_quantization(), node.declared_quantization()),
+                  SIGNED)
     else:
         of_reals(node, kind, SIGNED if kind in TABLED else ())
 
@@ -81,7 +82,7 @@ def of_reals(node: Node, kind: UnaryKind, tables: tuple[str, ...], alpha: float 
     x = node.type(0)
     if x.is_quantized and tables:
         function = FUNCTIONS[kind]
-        add_table(node, real_function(x.known(), node.declared_quantization(),
+        add_table(node, real_function(x.require_quantization(), node.declared_quantization(),
                                       lambda reals: function(reals, alpha, 0)), tables)
     else:
         node.add(Unary(kind=kind, x=node.input(0), alpha=alpha))
@@ -102,14 +103,14 @@ def sigmoid(node: Node) -> None:
         raise GraphError(f"the result has scale {after.scale:.6g} and zero point "
                          f"{after.zero_point}, but must have {right[0]:.6g} and {right[1]}")
     function = logistic if kind == UnaryKind.SIGMOID else hyperbolic_tangent
-    add_table(node, real_function(x.known(), after, function))
+    add_table(node, real_function(x.require_quantization(), after, function))
 
 
 @reads("HARD_SWISH")
 def hard_swish(node: Node) -> None:
     x = node.type(0)
     if x.is_quantized:
-        add_table(node, hard_swish_table(x.known(), node.declared_quantization()))
+        add_table(node, hard_swish_table(x.require_quantization(), node.declared_quantization()))
     else:
         node.add(Unary(kind=UnaryKind.HARD_SWISH, x=node.input(0)))
 
@@ -118,7 +119,7 @@ def hard_swish(node: Node) -> None:
 def leaky_relu(node: Node) -> None:
     x, alpha = node.type(0), float(node.option("Alpha"))
     if x.is_quantized:
-        add_table(node, leaky_table(x.known(), node.declared_quantization(), alpha))
+        add_table(node, leaky_table(x.require_quantization(), node.declared_quantization(), alpha))
     else:
         node.add(Unary(kind=UnaryKind.LEAKY_RELU, x=node.input(0), alpha=alpha))
 
@@ -160,11 +161,11 @@ def quantize(node: Node) -> None:
 def dequantize(node: Node) -> None:
     """Weights of 16-bit real numbers became 32-bit ones when they were read."""
     if node.tensor(0).dtype == "float16":
-        node.same(node.input(0))
+        node.give_existing(node.input(0))
     else:
         node.add(Dequantize(x=node.input(0)))
 
 
 @reads("CAST")
 def cast(node: Node) -> None:
-    node.add(Cast(x=node.input(0), dtype=node.declared().dtype))
+    node.add(Cast(x=node.input(0), dtype=node.declared_result().dtype))

@@ -39,10 +39,10 @@ def call_once(node: Node) -> None:
     inner = Reading(body, Builder("initial values"), variables=Variables(dict(variables.initial)))
     find_handles(inner)
     inner.read_operators()
-    variables.initial |= _computed(inner)
+    variables.initial |= _final_values(inner)
 
 
-def _computed(reading: Reading) -> dict[Key, Constant]:
+def _final_values(reading: Reading) -> dict[Key, Constant]:
     """What the variables of a subgraph hold after it, in numbers."""
     current, builder = reading.variables.current, reading.builder
     for name, each in builder.nodes.items():
@@ -81,9 +81,9 @@ def _key(kind: str, given: Any) -> Key:
 @reads(VAR_HANDLE, options="VarHandleOptions", inputs=0)
 def handle(node: Node) -> None:
     """Nothing to compute: `find_handles` has seen it."""
-    if node.declared().dtype != HANDLE:
-        raise GraphError(f"the handle {node.declared().title} is {node.declared().dtype}, but must "
-                         f"be a {HANDLE}")
+    if node.declared_result().dtype != HANDLE:
+        found = node.declared_result()
+        raise GraphError(f"the handle {found.title} is {found.dtype}, but must be a {HANDLE}")
 
 
 @reads("READ_VARIABLE", options="ReadVariableOptions")
@@ -91,10 +91,11 @@ def read(node: Node) -> None:
     variables, builder = node.reading.variables, node.reading.builder
     key = variables.key_of(node.operator.inputs[0], node.tensor(0).title)
     found = variables.read(key, builder, node.reading.fresh(name_of(key)))
-    if builder.type_of(found).dtype != node.declared().dtype:
-        raise GraphError(f"it reads {builder.type_of(found).dtype} as {node.declared().dtype}")
-    if builder.type_of(found).quantization == node.declared().quantization:
-        node.same(found)
+    if builder.type_of(found).dtype != node.declared_result().dtype:
+        raise GraphError(f"it reads {builder.type_of(found).dtype} as "
+                         f"{node.declared_result().dtype}")
+    if builder.type_of(found).quantization == node.declared_result().quantization:
+        node.give_existing(found)
     else:
         node.add(Reinterpret(x=found))
 

@@ -49,7 +49,7 @@ class _Scatter(_Moved):
                 x.is_quantized or x.dtype == "bool"):
             raise GraphError(f"the input is {x}, but only plain numbers are added and multiplied")
 
-    def written(self, target: Array, places: tuple[Array, ...], updates: Array) -> None:
+    def write(self, target: Array, places: tuple[Array, ...], updates: Array) -> None:
         """Write to places of an array, in order."""
         if self.kind == ScatterKind.REPLACE:
             target[places] = updates                # NumPy: the last one stays
@@ -81,7 +81,7 @@ class ScatterElements(_Scatter):
         places = tuple(along if each == axis else np.asarray(place)
                        for each, place in enumerate(np.indices(indices.array.shape)))
         found = x.array.copy()
-        self.written(found, places, updates.array)
+        self.write(found, places, updates.array)
         return found
 
 
@@ -102,5 +102,5 @@ class ScatterNd(_Scatter):
         places = tuple(wrap_indices(indices.array[..., each], x.array.shape[each])
                        for each in range(indices.array.shape[-1]))
         found = x.array.copy()
-        self.written(found, places, updates.array)
+        self.write(found, places, updates.array)
         return found

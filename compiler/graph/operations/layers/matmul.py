@@ -39,4 +39,4 @@ class MatMul(Scaled):
     def compute(self, result: TensorType, left: Value, right: Value, *bias: Value) -> Array:
         sums = np.matmul(subtract_zero_point(left.array, left.type),
                          subtract_zero_point(right.array, right.type))
-        return self.scaled(sums + sum(each.array for each in bias), result)
+        return self.scale_sums(sums + sum(each.array for each in bias), result)

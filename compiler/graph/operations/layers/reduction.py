@@ -87,19 +87,19 @@ class Reduce(Scaled):
         axes = normalize_axes(self.axes, x.array.ndim)
         function = FUNCTIONS[self.kind]
         if self.scales:
-            zeroless = x.array.astype(np.int64) - x.type.known().zero_point
-            return self.scaled(zeroless.sum(axis=axes, keepdims=self.keep)[..., None],
-                               result)[..., 0]
+            zeroless = x.array.astype(np.int64) - x.type.require_quantization().zero_point
+            return self.scale_sums(zeroless.sum(axis=axes, keepdims=self.keep)[..., None],
+                                   result)[..., 0]
         if self.kind in ORDER:
-            return self.clamped(function(x.array, axis=axes, keepdims=self.keep,
-                                         initial=self.least_or_largest(x.type)), result)
+            return self.clamp(function(x.array, axis=axes, keepdims=self.keep,
+                                       initial=self.least_or_largest(x.type)), result)
         if self.kind == ReduceKind.MEAN and not x.type.is_float:
             mean = _mean(x.array.astype(np.float64), axes, self.keep)
-            return self.clamped(np.trunc(mean), result)
+            return self.clamp(np.trunc(mean), result)
         wide = x.array if x.array.dtype == np.uint64 else (
             x.array.astype(np.float64 if x.type.is_float else np.int64))
         found = function(wide, axis=axes, keepdims=self.keep)
-        return found.astype(result.dtype) if self.wraps(x.type) else self.clamped(found, result)
+        return found.astype(result.dtype) if self.wraps(x.type) else self.clamp(found, result)
 
     def wraps(self, x: TensorType) -> bool:
         """Whether a sum or product that its type does not hold is what remains of it there."""

@@ -44,7 +44,7 @@ class _Window(Scaled):
         channels = sides.pop(self.channel_axis - 1)
         return n, sides[0], sides[1], channels
 
-    def shaped(self, n: int, rows: int, columns: int, channels: int) -> Shape:
+    def image_shape(self, n: int, rows: int, columns: int, channels: int) -> Shape:
         """The shape of images with their channels where they belong."""
         return (n, channels, rows, columns) if self.channel_axis == 1 else (
             n, rows, columns, channels)
@@ -118,7 +118,7 @@ class Conv(_Convolution):
         n, _, _, channels = self.image(x)
         self.check_weights(channels, weights, *bias)
         rows, columns = self.windows(x, (weights.shape[2], weights.shape[3]))
-        return TensorType(self.shaped(n, rows, columns, weights.shape[0]),
+        return TensorType(self.image_shape(n, rows, columns, weights.shape[0]),
                           x.dtype if x.is_float else SUMS)
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
@@ -140,7 +140,7 @@ class Conv(_Convolution):
             else:
                 sums += np.matmul(here[..., None, :], by_tap[i, j])[..., 0, :]
         total = sums.reshape(*sums.shape[:3], outputs) + sum(each.array for each in bias)
-        return self.in_place(self.scaled(total, result))
+        return self.in_place(self.scale_sums(total, result))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class TransposedConv(_Convolution):
             full, self.pad[::2], self.pad[1::2], strict=True)]
         if min(sides) < 1:
             raise GraphError(f"pad {self.pad} leaves nothing of the output")
-        return TensorType(self.shaped(n, sides[0], sides[1], weights.shape[0]),
+        return TensorType(self.image_shape(n, sides[0], sides[1], weights.shape[0]),
                           x.dtype if x.is_float else SUMS)
 
     def compute(self, result: TensorType, x: Value, weights: Value, *bias: Value) -> Array:
@@ -188,7 +188,7 @@ class TransposedConv(_Convolution):
         top, bottom, left, right = self.pad
         cut = full[:, top:full.shape[1] - bottom, left:full.shape[2] - right]
         total = cut.reshape(*cut.shape[:3], outputs) + sum(each.array for each in bias)
-        return self.in_place(self.scaled(total, result))
+        return self.in_place(self.scale_sums(total, result))
 
 
 class PoolKind(Enum):
@@ -213,7 +213,7 @@ class Pool(_Window):
 
     def infer(self, x: TensorType) -> TensorType:
         n, _, _, channels = self.image(x)
-        return TensorType(self.shaped(n, *self.windows(x, self.kernel), channels), x.dtype,
+        return TensorType(self.image_shape(n, *self.windows(x, self.kernel), channels), x.dtype,
                           x.quantization)
 
     def check(self, result: TensorType, *types: TensorType) -> None:
@@ -242,9 +242,9 @@ class Pool(_Window):
         """Taps of each row and of each column of windows inside the image."""
         _, height, width, _ = self.image(x)
         rows, columns = self.windows(x, self.kernel)
-        return self._inside(0, height, rows), self._inside(1, width, columns)
+        return self._taps_inside(0, height, rows), self._taps_inside(1, width, columns)
 
-    def _inside(self, axis: int, size: int, windows: int) -> Array:
+    def _taps_inside(self, axis: int, size: int, windows: int) -> Array:
         """Taps of each window inside the image, along an axis: those i with
         0 ≤ start + i × dilation < size."""
         if windows > MOST_WINDOWS:
@@ -261,28 +261,29 @@ class Pool(_Window):
         if self.kind == PoolKind.MAX:
             least = -np.inf if x.type.is_float else x.type.range[0]
             taps = self.taps(images, self.kernel, counts, least)
-            return self.in_place(self.clamped(
+            return self.in_place(self.clamp(
                 np.max([here for _, _, here in taps], axis=0), result))
         return self.in_place(self._average(images, x.type, result, counts))
 
     def _average(self, images: Array, x: TensorType, result: TensorType, counts: Pair) -> Array:
-        zero = x.known().zero_point if x.is_quantized and not self.raw else 0
+        zero = x.require_quantization().zero_point if x.is_quantized and not self.raw else 0
         values = images if x.is_float else images.astype(np.int64) - zero
         sums = np.sum([here for _, _, here in self.taps(values, self.kernel, counts, 0)], axis=0)
         size = self.kernel[0] * self.kernel[1]
         divisor = np.full(counts, size) if self.count_include_pad else self.counts(x)
         if x.is_float:
-            return self.clamped((sums / divisor[..., None]).astype(x.dtype), result)
-        added = result.known().zero_point if result.is_quantized and not self.raw else 0
+            return self.clamp((sums / divisor[..., None]).astype(x.dtype), result)
+        shifts = result.is_quantized and not self.raw
+        added = result.require_quantization().zero_point if shifts else 0
         if self.scales in ((), (1.0,)):
-            return self.clamped(round_quotient(sums, divisor[..., None], self.rounding) + added,
-                                result)
+            return self.clamp(round_quotient(sums, divisor[..., None], self.rounding) + added,
+                              result)
         averages = np.empty_like(sums)
         for count in np.unique(divisor):
             at = divisor == count
             averages[:, at] = scale_array(sums[:, at], *quantize_scale(self.scales[0] / count),
                                           self.rounding)
-        return self.clamped(averages + added, result)
+        return self.clamp(averages + added, result)
 
 
 def round_quotient(value: Array, divisor: Array, rounding: int) -> Array:

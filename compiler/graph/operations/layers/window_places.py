@@ -22,7 +22,7 @@ class MaxPlace(_Window):
 
     def infer(self, x: TensorType) -> TensorType:
         n, _, _, channels = self.image(x)
-        return TensorType(self.shaped(n, *self.windows(x, self.kernel), channels), "int64")
+        return TensorType(self.image_shape(n, *self.windows(x, self.kernel), channels), "int64")
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         expected = self.infer(*types)

@@ -99,19 +99,20 @@ class Binary(Scaled):
 
     def compute(self, result: TensorType, left: Value, right: Value) -> Array:
         if not result.is_quantized or self.kind.value not in SCALED:
-            return self.clamped(FUNCTIONS[self.kind](left.array, right.array), result)
-        zeroless = [each.array.astype(np.int64) - each.type.known().zero_point
+            return self.clamp(FUNCTIONS[self.kind](left.array, right.array), result)
+        zeroless = [each.array.astype(np.int64) - each.type.require_quantization().zero_point
                     for each in (left, right)]
         if self.kind == BinaryKind.MUL:
             values = scale_array(zeroless[0] * zeroless[1], *quantize_scale(self.scales[0]),
                                  self.rounding)
         else:
             values = self._sum(result, left.type, right.type, *zeroless)
-        return self.clamped(values.astype(np.int64) + result.known().zero_point, result)
+        return self.clamp(values.astype(np.int64) + result.require_quantization().zero_point,
+                          result)
 
     def _sum(self, result: TensorType, left: TensorType, right: TensorType, first: Array,
              second: Array) -> Array:
-        one, other = left.known().scale, right.known().scale
+        one, other = left.require_quantization().scale, right.require_quantization().scale
         double = 2 * max(one, other)
         terms = [scale_array(value << HEADROOM, *quantize_scale(scale / double), self.rounding)
                  for value, scale in ((first, one), (second, other))]
@@ -121,5 +122,5 @@ class Binary(Scaled):
 
     def _last_scale(self, result: TensorType, left: TensorType, right: TensorType) -> float:
         """Of a quantized sum: t / (2^20 × s)."""
-        double = 2 * max(left.known().scale, right.known().scale)
-        return double / ((1 << HEADROOM) * result.known().scale)
+        double = 2 * max(left.require_quantization().scale, right.require_quantization().scale)
+        return double / ((1 << HEADROOM) * result.require_quantization().scale)

@@ -32,7 +32,7 @@ class Quantize(Operation):
                              f"shape {types[0].shape}")
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        known = result.known()
+        known = result.require_quantization()
         scales = known.along(known.scales, x.array.ndim).astype(x.array.dtype)
         ratio = x.array / scales
         # In 64 bits, so that nothing below one half becomes one when a half is added.
@@ -57,7 +57,7 @@ class Dequantize(Operation):
         return TensorType(x.shape, "float32")
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        known = x.type.known()
+        known = x.type.require_quantization()
         zeros = known.along(known.zero_points, x.array.ndim)
         scales = known.along(known.scales, x.array.ndim).astype(np.float32)
         return (x.array.astype(np.int64) - zeros).astype(np.float32) * scales
@@ -80,13 +80,13 @@ class Rescale(Clamped):
         if result.shape != self.infer(*types).shape or not result.is_quantized:
             raise GraphError(f"the result is {result}, but must be integers with a scale, of "
                              f"shape {types[0].shape}")
-        check_scale(types[0].known().scale / result.known().scale)
+        check_scale(types[0].require_quantization().scale / result.require_quantization().scale)
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        before, after = x.type.known(), result.known()
+        before, after = x.type.require_quantization(), result.require_quantization()
         values = x.array.astype(np.int64) - before.zero_point
         scaled = scale_array(values, *quantize_scale(before.scale / after.scale), self.rounding)
-        return self.clamped(scaled.astype(np.int64) + after.zero_point, result)
+        return self.clamp(scaled.astype(np.int64) + after.zero_point, result)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class Clamp(Clamped):
             raise GraphError(f"the result is {result}, but must be {types[0]}")
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        return self.clamped(x.array, result)
+        return self.clamp(x.array, result)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,33 +99,36 @@ def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
 Function = Callable[[Array, float, float], Array]       # of numbers, alpha and beta
 
 
-def _plain(function: Callable[[Array], Array]) -> Function:
+def _ignore_parameters(function: Callable[[Array], Array]) -> Function:
     return lambda x, alpha, beta: function(x)
 
 
 ON_INTEGERS: dict[UnaryKind, Function] = {
-    UnaryKind.ABS: _plain(np.abs), UnaryKind.NEG: _plain(np.negative),
-    UnaryKind.SIGN: _plain(np.sign), UnaryKind.SQUARE: _plain(np.square)}
+    UnaryKind.ABS: _ignore_parameters(np.abs), UnaryKind.NEG: _ignore_parameters(np.negative),
+    UnaryKind.SIGN: _ignore_parameters(np.sign), UnaryKind.SQUARE: _ignore_parameters(np.square)}
 FUNCTIONS: dict[UnaryKind, Function] = ON_INTEGERS | {
-    UnaryKind.EXP: _plain(np.exp), UnaryKind.LOG: _plain(np.log), UnaryKind.SQRT: _plain(np.sqrt),
-    UnaryKind.RSQRT: _plain(lambda x: 1 / np.sqrt(x)),
-    UnaryKind.RECIPROCAL: _plain(lambda x: 1 / x),
-    UnaryKind.SIN: _plain(np.sin), UnaryKind.COS: _plain(np.cos), UnaryKind.TAN: _plain(np.tan),
-    UnaryKind.ASIN: _plain(np.arcsin), UnaryKind.ACOS: _plain(np.arccos),
-    UnaryKind.ATAN: _plain(np.arctan), UnaryKind.SINH: _plain(np.sinh),
-    UnaryKind.COSH: _plain(np.cosh), UnaryKind.ASINH: _plain(np.arcsinh),
-    UnaryKind.ACOSH: _plain(np.arccosh), UnaryKind.ATANH: _plain(np.arctanh),
-    UnaryKind.TANH: _plain(np.tanh), UnaryKind.ERF: _plain(erf),
-    UnaryKind.SIGMOID: _plain(_sigmoid),
-    UnaryKind.SOFTPLUS: _plain(lambda x: np.logaddexp(0, x)),
-    UnaryKind.SOFTSIGN: _plain(lambda x: x / (1 + np.abs(x))),
-    UnaryKind.FLOOR: _plain(np.floor), UnaryKind.CEIL: _plain(np.ceil),
-    UnaryKind.ROUND: _plain(np.rint), UnaryKind.HARD_SIGMOID: _hard_sigmoid,
-    UnaryKind.HARD_SWISH: _plain(lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5)),
+    UnaryKind.EXP: _ignore_parameters(np.exp), UnaryKind.LOG: _ignore_parameters(np.log),
+    UnaryKind.SQRT: _ignore_parameters(np.sqrt),
+    UnaryKind.RSQRT: _ignore_parameters(lambda x: 1 / np.sqrt(x)),
+    UnaryKind.RECIPROCAL: _ignore_parameters(lambda x: 1 / x),
+    UnaryKind.SIN: _ignore_parameters(np.sin), UnaryKind.COS: _ignore_parameters(np.cos),
+    UnaryKind.TAN: _ignore_parameters(np.tan),
+    UnaryKind.ASIN: _ignore_parameters(np.arcsin), UnaryKind.ACOS: _ignore_parameters(np.arccos),
+    UnaryKind.ATAN: _ignore_parameters(np.arctan), UnaryKind.SINH: _ignore_parameters(np.sinh),
+    UnaryKind.COSH: _ignore_parameters(np.cosh), UnaryKind.ASINH: _ignore_parameters(np.arcsinh),
+    UnaryKind.ACOSH: _ignore_parameters(np.arccosh),
+    UnaryKind.ATANH: _ignore_parameters(np.arctanh),
+    UnaryKind.TANH: _ignore_parameters(np.tanh), UnaryKind.ERF: _ignore_parameters(erf),
+    UnaryKind.SIGMOID: _ignore_parameters(_sigmoid),
+    UnaryKind.SOFTPLUS: _ignore_parameters(lambda x: np.logaddexp(0, x)),
+    UnaryKind.SOFTSIGN: _ignore_parameters(lambda x: x / (1 + np.abs(x))),
+    UnaryKind.FLOOR: _ignore_parameters(np.floor), UnaryKind.CEIL: _ignore_parameters(np.ceil),
+    UnaryKind.ROUND: _ignore_parameters(np.rint), UnaryKind.HARD_SIGMOID: _hard_sigmoid,
+    UnaryKind.HARD_SWISH: _ignore_parameters(lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5)),
     UnaryKind.SWISH: lambda x, alpha, beta: x * _sigmoid(alpha * x),
-    UnaryKind.MISH: _plain(lambda x: x * np.tanh(np.logaddexp(0, x))),
-    UnaryKind.GELU: _plain(lambda x: x / 2 * (1 + erf(x / sqrt(2)))),
-    UnaryKind.GELU_TANH: _plain(
+    UnaryKind.MISH: _ignore_parameters(lambda x: x * np.tanh(np.logaddexp(0, x))),
+    UnaryKind.GELU: _ignore_parameters(lambda x: x / 2 * (1 + erf(x / sqrt(2)))),
+    UnaryKind.GELU_TANH: _ignore_parameters(
         lambda x: x / 2 * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))),
     UnaryKind.ELU: lambda x, alpha, beta: _elu(x, alpha),
     UnaryKind.SELU: lambda x, alpha, beta: beta * _elu(x, alpha),

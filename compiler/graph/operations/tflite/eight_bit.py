@@ -40,14 +40,14 @@ class FixedPointReduce(Operation):
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         super().check(result, *types)
-        result.known()
+        result.require_quantization()
 
     def compute(self, result: TensorType, x: Value) -> Array:
-        zeroless = x.array.astype(np.int64) - x.type.known().zero_point
+        zeroless = x.array.astype(np.int64) - x.type.require_quantization().zero_point
         sums = zeroless.sum(axis=self.axes, keepdims=self.keep)
         values = scale_array(wrap_to_32_bits(sums), self.multiplier, self.shift,
                              TWICE).astype(np.int64)
-        return np.asarray(np.clip(values + result.known().zero_point, *result.range))
+        return np.asarray(np.clip(values + result.require_quantization().zero_point, *result.range))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,17 +71,18 @@ class FixedPointPrelu(Operation):
     def scales(self, result: TensorType, x: TensorType,
                slopes: TensorType) -> tuple[float, float]:
         """Above and below zero; TFLite computes both in 32 bits."""
-        one, other, after = (np.float32(each.known().scale) for each in (x, slopes, result))
+        one, other, after = (np.float32(each.require_quantization().scale)
+                             for each in (x, slopes, result))
         return float(one / after), float(one * other / after)
 
     def compute(self, result: TensorType, x: Value, slopes: Value) -> Array:
-        values, factors = (each.array.astype(np.int64) - each.type.known().zero_point
+        values, factors = (each.array.astype(np.int64) - each.type.require_quantization().zero_point
                            for each in (x, slopes))
         above, below = (scale_array(each, *quantize_scale(scale), TWICE).astype(np.int64)
                         for each, scale in zip((values, values * factors),
                                                self.scales(result, x.type, slopes.type),
                                                strict=True))
-        found = np.where(values >= 0, above, below) + result.known().zero_point
+        found = np.where(values >= 0, above, below) + result.require_quantization().zero_point
         return np.asarray(np.clip(found, *result.range))
 
 
@@ -108,18 +109,21 @@ class FixedPointSquaredDifference(Operation):
 
     def scale(self, result: TensorType, left: TensorType, right: TensorType) -> float:
         """Of the square."""
-        double = 2 * max(left.known().scale, right.known().scale)
-        return double * double / ((1 << 2 * SQUARE_HEADROOM) * result.known().scale)
+        double = 2 * max(left.require_quantization().scale, right.require_quantization().scale)
+        return double * double / ((1 << 2 * SQUARE_HEADROOM) * result.require_quantization().scale)
 
     def compute(self, result: TensorType, left: Value, right: Value) -> Array:
-        double = 2 * max(left.type.known().scale, right.type.known().scale)
+        double = 2 * max(left.type.require_quantization().scale,
+                         right.type.require_quantization().scale)
         terms = [scale_array(
-            (each.array.astype(np.int64) - each.type.known().zero_point) << SQUARE_HEADROOM,
-            *quantize_scale(each.type.known().scale / double), TWICE).astype(np.int64)
+            (each.array.astype(np.int64) -
+             each.type.require_quantization().zero_point) << SQUARE_HEADROOM,
+            *quantize_scale(each.type.require_quantization().scale / double),
+            TWICE).astype(np.int64)
             for each in (left, right)]
         real = self.scale(result, left.type, right.type)
         square = scale_array((terms[0] - terms[1]) ** 2, *quantize_scale(real), TWICE)
-        stored = square.astype(np.int64) + result.known().zero_point
+        stored = square.astype(np.int64) + result.require_quantization().zero_point
         return np.asarray(np.clip(stored, *result.range))
 
 

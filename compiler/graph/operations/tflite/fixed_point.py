@@ -121,22 +121,24 @@ class FixedPointSoftmax(Operation):
             raise GraphError(f"rows have {x.shape[-1]} numbers, but must have 1 to "
                              f"{MOST_EXPONENTIALS - 1}")
         if not (isfinite(self.beta) and self.multiplier(x) >= 1):
-            raise GraphError(f"beta is {self.beta} and the input's scale {x.known().scale:.6g}, "
-                             f"which are too small")
+            scale = x.require_quantization().scale
+            raise GraphError(f"beta is {self.beta} and the input's scale {scale:.6g}, which are "
+                             f"too small")
         return TensorType(x.shape, x.dtype)
 
     def check(self, result: TensorType, *types: TensorType) -> None:
         expected = self.infer(*types)
         if (result.shape, result.dtype) != (expected.shape, expected.dtype):
             raise GraphError(f"the result is {result.plain()}, but must be {expected.plain()}")
-        if (result.known().scale, result.known().zero_point) != (2.0 ** -8, result.range[0]):
+        if (result.require_quantization().scale,
+            result.require_quantization().zero_point) != (2.0 ** -8, result.range[0]):
             raise GraphError(f"the result is {result}, but must have a scale of 1/256 and a zero "
                              f"point of {result.range[0]}")
 
     def multiplier(self, x: TensorType) -> float:
         """What a difference of stored numbers is multiplied with."""
-        return min(self.beta * x.known().scale * (1 << (FRACTION_BITS - DIFFERENCE_BITS)),
-                   (1 << FRACTION_BITS) - 1.0)
+        return min(self.beta * x.require_quantization().scale *
+                   (1 << (FRACTION_BITS - DIFFERENCE_BITS)), (1 << FRACTION_BITS) - 1.0)
 
     def compute(self, result: TensorType, x: Value) -> Array:
         multiplier, shift = quantize_scale(self.multiplier(x.type))

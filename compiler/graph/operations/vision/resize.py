@@ -96,11 +96,11 @@ class Resize(_Moved):
             if self.kind == ResizeKind.NEAREST:
                 found = np.take(found, np.clip(self.nearest_of(places), 0, before - 1), axis=axis)
             else:
-                found = self._mixed(found, axis, places)
+                found = self._interpolate(found, axis, places)
         return found if result.is_float or self.kind == ResizeKind.NEAREST else np.trunc(
             np.clip(found, *result.range))
 
-    def _mixed(self, array: Array, axis: int, places: Array) -> Array:
+    def _interpolate(self, array: Array, axis: int, places: Array) -> Array:
         """Averages of the pixels around each place."""
         last = array.shape[axis] - 1
         if self.kind == ResizeKind.LINEAR:

@@ -59,7 +59,7 @@ class GridSample(Operation):
         for several in product(*taps):
             indices, weight = [batch], np.ones(())
             for (index, share), size in zip(several, sides, strict=True):
-                index, share = self.inside(index, share, size)
+                index, share = self.clip_pixels(index, share, size)
                 indices.append(index)
                 weight = weight * share
             total += np.where(weight == 0, 0, weight)[..., None] * values[tuple(indices)]
@@ -94,7 +94,7 @@ class GridSample(Operation):
         return [(first + step, weight) for step, weight in zip(
             (-1, 0, 1, 2), cubic_weights(away, CUBIC), strict=True)]
 
-    def inside(self, index: Array, weight: Array, size: int) -> tuple[Array, Array]:
+    def clip_pixels(self, index: Array, weight: Array, size: int) -> tuple[Array, Array]:
         """Pixels that are in the image, and what they count."""
         if self.outside == Outside.ZEROS:
             weight = np.where((index >= 0) & (index < size), weight, 0)

@@ -75,7 +75,7 @@ def compiled(operation: Operation, result: TensorType, values: list[Value],
     names = operation.operands()
     assert len(names) == len(values)
     fresh = iter(f"x{place}" for place in range(len(values)))
-    renamed = operation.renamed(lambda name: next(fresh))
+    renamed = operation.rename_operands(lambda name: next(fresh))
     given = {f"x{place}": value for place, value in enumerate(values)}
     constants = {name: Constant(value.type, value.array) for place, (name, value) in enumerate(
         given.items()) if place in constant}

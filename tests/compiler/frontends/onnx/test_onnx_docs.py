@@ -8,7 +8,7 @@ from pathlib import Path
 from onnx import TensorProto
 
 from microtron.compiler.frontends.onnx.onnx_file import DTYPES
-from microtron.compiler.frontends.onnx.read_onnx import supported
+from microtron.compiler.frontends.onnx.read_onnx import supported_operators
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "models.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## ONNX\n")[2].partition("\n## ")[0]
@@ -17,7 +17,7 @@ SECTION = PAGE.read_text(encoding="utf-8").partition("\n## ONNX\n")[2].partition
 def test_the_table_of_operators_is_what_is_read():
     rows = re.findall(r"^\| (`.*?`) \|", SECTION, re.MULTILINE)
     assert sorted(name for row in rows for name in re.findall(r"`([\w.]+)`", row)) == sorted(
-        supported())
+        supported_operators())
 
 
 def test_the_types_are_those_that_are_read():

@@ -125,7 +125,7 @@ def test_windows_slide_along_the_side_on_which_they_take_fewer_cycles():
 def test_three_taps_along_the_side_that_slides_lie_in_four_rows(slide, rows):
     taps = (2, 3) if slide != 0 else (3, 3)
     weights = np.arange(1, 7, dtype=np.int8).reshape(1, 2, 3).repeat(4, 0)
-    packed = Chunks(taps, (1, 1), slide=slide).packed(weights, 4)
+    packed = Chunks(taps, (1, 1), slide=slide).pack(weights, 4)
     assert packed.shape == (1, 1, 1, len(rows.split()), 4)
     assert (packed == packed[..., :1]).all()
     assert packed[0, 0, 0, :, 0].tolist() == [
@@ -135,7 +135,7 @@ def test_three_taps_along_the_side_that_slides_lie_in_four_rows(slide, rows):
 def test_more_taps_than_three_are_several_windows():
     chunks = chunks_of(replace(SPECS["3x3"], kernel=(1, 5)), CONFIGS["windows"])
     assert (chunks.taps, chunks.slide) == ((1, 6), 1)
-    packed = chunks.packed(np.arange(1, 6, dtype=np.int8).reshape(1, 1, 5), 1)
+    packed = chunks.pack(np.arange(1, 6, dtype=np.int8).reshape(1, 1, 5), 1)
     assert packed.ravel().tolist() == [1, 2, 3, 0, 4, 5, 0, 0]
 
 

@@ -50,14 +50,14 @@ def _left_factor(call: Call, tensor: str, zero: str | None) -> Factor | None:
     if call.type_of(tensor).dtype not in BYTES or not call.type_of(tensor).shape:
         return None
     if zero is None:
-        return Factor(call.reader.reinterpreted(tensor, PLAIN))
+        return Factor(call.reader.reinterpret(tensor, PLAIN))
     known = call.reader.builder.array(zero)
     if _is_late(call, zero):
-        return Factor(call.reader.reinterpreted(tensor, PLAIN), _number(call, zero))
+        return Factor(call.reader.reinterpret(tensor, PLAIN), _number(call, zero))
     if known is None or known.size != 1:
         return None
     constant = replace(PLAIN, zero_points=(int(known.item()),))
-    return Factor(call.reader.reinterpreted(tensor, constant))
+    return Factor(call.reader.reinterpret(tensor, constant))
 
 
 def _right_factor(call: Call, tensor: str, zero: str | None) -> Factor | None:
@@ -67,12 +67,12 @@ def _right_factor(call: Call, tensor: str, zero: str | None) -> Factor | None:
         return None
     known = np.zeros(1, np.int32) if zero is None else call.reader.builder.array(zero)
     if zero is not None and _is_late(call, zero):
-        return Factor(call.reader.reinterpreted(tensor, PLAIN), _number(call, zero))
+        return Factor(call.reader.reinterpret(tensor, PLAIN), _number(call, zero))
     if known is None or known.ndim > 1 or known.size not in (1, type_.shape[-1]):
         return None
     zeros = known.astype(np.int32).reshape(-1)
     if array is None:
-        return Factor(call.reader.reinterpreted(tensor, PLAIN),
+        return Factor(call.reader.reinterpret(tensor, PLAIN),
                       call.constant(zeros) if zeros.any() else None)
     if _is_byte(array.astype(np.int32) - zeros):
         return Factor(call.constant((array.astype(np.int32) - zeros).astype(np.int8), PLAIN))
@@ -92,7 +92,7 @@ def _is_byte(values: Array) -> bool:
 
 def _number(call: Call, tensor: str) -> str:
     """A single number as a scalar of 32 bits."""
-    return call.reshaped(call.cast(tensor, "int32"), ())
+    return call.reshape(call.cast(tensor, "int32"), ())
 
 
 def integer_sums(call: Call, left: str, left_zero: str | None, right: str,
@@ -100,7 +100,7 @@ def integer_sums(call: Call, left: str, left_zero: str | None, right: str,
     """The last operation of a product of integers, in 32 bits."""
     one, other = _left_factor(call, left, left_zero), _right_factor(call, right, right_zero)
     if one is None or other is None:
-        left, right = (call.reader.reinterpreted(each, None) for each in (left, right))
+        left, right = (call.reader.reinterpret(each, None) for each in (left, right))
         return product_of(call, subtract_zero_point(call, left, left_zero, -2),
                           subtract_zero_point(call, right, right_zero, -1))
     result = product_of(call, one.tensor, other.tensor)
@@ -133,38 +133,40 @@ def _difference(left: str, right: str) -> Binary:
 def _sums(call: Call, tensor: str, axis: int, *, keep: bool) -> str:
     """Sums along an axis of integers of 8 bits less their zero point."""
     type_ = call.type_of(tensor)
-    zero, place = type_.known().zero_point, len(type_.shape) + axis
+    zero, place = type_.require_quantization().zero_point, len(type_.shape) + axis
     array = call.reader.builder.array(tensor)
     if array is not None:
         sums = (array.astype(np.int64) - zero).sum(axis=place, keepdims=keep)
         return call.constant(np.asarray(sums).astype(np.int32))
-    wide = call.cast(call.reader.reinterpreted(tensor, None), "int32")
+    wide = call.cast(call.reader.reinterpret(tensor, None), "int32")
     found = call.add(Reduce(kind=ReduceKind.SUM, x=wide, axes=(place,), keep=keep))
     count = call.scalar(zero * type_.shape[place], "int32")
     return call.add(_difference(found, count)) if zero else found
 
 
 def _optional(call: Call, number: int) -> str | None:
-    return call.plain(number) if call.has(number) else None
+    return call.plain_operand(number) if call.has(number) else None
 
 
 @operator("MatMulInteger")
 def integer_product(call: Call) -> None:
-    call.give(integer_sums(call, call.plain(0), _optional(call, 2), call.plain(1),
+    call.give(integer_sums(call, call.plain_operand(0), _optional(call, 2), call.plain_operand(1),
                            _optional(call, 3)))
 
 
 @operator("MatMulIntegerToFloat", domain=MICROSOFT)
 def integer_product_as_real(call: Call) -> None:
-    sums = integer_sums(call, call.plain(0), _optional(call, 4), call.plain(1), _optional(call, 5))
-    _give_real(call, sums, call.plain(2), call.plain(3), _optional(call, 6))
+    sums = integer_sums(call, call.plain_operand(0), _optional(call, 4), call.plain_operand(1),
+                        _optional(call, 5))
+    _give_real(call, sums, call.plain_operand(2), call.plain_operand(3), _optional(call, 6))
 
 
 @operator("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_product(call: Call) -> None:
-    stored, scale, zero = _quantized_as_needed(call, call.plain(0))
-    sums = integer_sums(call, call.add(stored), call.add(zero), call.plain(1), _optional(call, 3))
-    _give_real(call, sums, scale, call.plain(2), _optional(call, 4))
+    stored, scale, zero = _quantize_dynamically(call, call.plain_operand(0))
+    sums = integer_sums(call, call.add(stored), call.add(zero), call.plain_operand(1),
+                        _optional(call, 3))
+    _give_real(call, sums, scale, call.plain_operand(2), _optional(call, 4))
 
 
 def _give_real(call: Call, sums: Operation, left: str, right: str, bias: str | None) -> None:
@@ -178,7 +180,7 @@ def _give_real(call: Call, sums: Operation, left: str, right: str, bias: str | N
 @operator("ConvInteger", PLACE, since=10)
 def integer_convolution(call: Call) -> None:
     """A border of zero points that are known at run time only is put around the image here."""
-    x, zero, weights = call.plain(0), _optional(call, 2), call.plain(1)
+    x, zero, weights = call.plain_operand(0), _optional(call, 2), call.plain_operand(1)
     kernel = _weights_of(call, weights, _optional(call, 3))
     if zero is None or kernel is None or not _is_late(call, zero) or (
             call.type_of(x).dtype not in BYTES):
@@ -190,7 +192,7 @@ def integer_convolution(call: Call) -> None:
     outputs, _, *taps = call.type_of(kernel).shape
     place = place_of(call, images, dimensions, (taps[0], taps[1]))
     images = _in_border(call, images, place.pad, zero)
-    operation = Conv(x=call.reader.reinterpreted(images, PLAIN), weights=kernel,
+    operation = Conv(x=call.reader.reinterpret(images, PLAIN), weights=kernel,
                      stride=place.stride, dilation=place.dilation,
                      groups=call.integer("group", 1), channel_axis=1)
     sums = _channel_sums(call, kernel, (outputs, 1, 1))
@@ -200,7 +202,7 @@ def integer_convolution(call: Call) -> None:
 
 def _image_of(call: Call, x: str, zero: str | None) -> str:
     if zero is None and call.type_of(x).dtype in BYTES:
-        return call.reader.reinterpreted(x, PLAIN)
+        return call.reader.reinterpret(x, PLAIN)
     return subtract_zero_point(call, x, zero, 1)
 
 
@@ -221,7 +223,7 @@ def _channel_sums(call: Call, weights: str, shape: tuple[int, ...]) -> str:
     """The sum of all weights of each output less their zero points."""
     array, type_ = call.reader.builder.array(weights), call.type_of(weights)
     assert array is not None, "others have no constant sums"
-    zeros = type_.known().along(type_.known().zero_points, array.ndim)
+    zeros = type_.require_quantization().along(type_.require_quantization().zero_points, array.ndim)
     sums = (array.astype(np.int64) - zeros).sum(axis=tuple(range(1, array.ndim)))
     return call.constant(sums.astype(np.int32).reshape(shape))
 
@@ -229,7 +231,7 @@ def _channel_sums(call: Call, weights: str, shape: tuple[int, ...]) -> str:
 def _in_border(call: Call, images: str, pad: tuple[int, int, int, int], zero: str) -> str:
     """Images within a border of a number that is known at run time only. Parts that are copied side
     by side are faster than a choice for each pixel."""
-    number = call.reshaped(zero, ()) if any(pad) else zero
+    number = call.reshape(zero, ()) if any(pad) else zero
     for axis, before, after in ((2, *pad[:2]), (3, *pad[2:])):
         shape = call.type_of(images).shape
         parts = [call.add(Expand(x=number, shape=(*shape[:axis], width, *shape[axis + 1:])))
@@ -242,13 +244,13 @@ def _in_border(call: Call, images: str, pad: tuple[int, int, int, int], zero: st
 
 @operator("DynamicQuantizeLinear", since=11)
 def dynamic_quantize(call: Call) -> None:
-    stored, scale, zero = _quantized_as_needed(call, call.plain(0))
+    stored, scale, zero = _quantize_dynamically(call, call.plain_operand(0))
     call.give(stored)
-    call.same(scale, 1)
+    call.give_existing(scale, 1)
     call.give(zero, 2)
 
 
-def _quantized_as_needed(call: Call, x: str) -> tuple[Operation, str, Operation]:
+def _quantize_dynamically(call: Call, x: str) -> tuple[Operation, str, Operation]:
     """Integers that stand for themselves, their scale, and their zero point, from the least and
     the largest number that there is. If all are 0, the scale is 1, as in ONNX Runtime."""
     axes = tuple(range(len(call.type_of(x).shape)))

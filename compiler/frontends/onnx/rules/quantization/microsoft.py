@@ -46,13 +46,13 @@ def gemm(call: Call) -> None:
     left, right = attach_quantization(call, 0, 1, 2), attach_quantization(call, 3, 4, 5,
                                                                           0 if turned else 1)
     if call.flag("transA"):
-        left = call.moved(Transpose(x=left, order=(1, 0)), left)
+        left = call.move(Transpose(x=left, order=(1, 0)), left)
     if turned:
         right = rearrange(call, right, lambda array: array.T, {0: 1, 1: 0},
                           Transpose(x=right, order=(1, 0)))
     bias = bias_of(call, 6)
     if bias is not None:
-        bias = call.reshaped(bias, (call.type_of(right).shape[-1],))
+        bias = call.reshape(bias, (call.type_of(right).shape[-1],))
     scale = np.float32(call.real("alpha", 1)) * scales_of(call, 1) * scales_of(call, 4)
     if call.has(7):
         real = (scale / scales_of(call, 7)).astype(np.float32)
@@ -104,9 +104,9 @@ def softmax(call: Call) -> None:
     shape = call.type_of(x).shape
     axis = normalize_axis(call.integer("axis", -1), len(shape))
     if call.integer("opset", 13) < 13:
-        x = call.reshaped(x, (prod(shape[:axis]), prod(shape[axis:])))
+        x = call.reshape(x, (prod(shape[:axis]), prod(shape[axis:])))
         axis = 1
-    soft = call.reshaped(call.add(Softmax(x=x, axis=axis)), shape)
+    soft = call.reshape(call.add(Softmax(x=x, axis=axis)), shape)
     call.give(Quantize(x=soft), dtype=stored_type(call, 4),
               quantization=quantization_of(call, 3, 4))
 

@@ -53,7 +53,7 @@ def attach_quantization(call: Call, number: int, scale: int, zero: int, axis: in
     """An operand with the scale and zero point that other operands hold."""
     rank = len(call.type(number).shape)
     known = quantization_of(call, scale, zero, normalize_axis(axis, rank) if rank else 0)
-    return call.reader.quantized(call.given(number), known)
+    return call.reader.quantize(call.operand_name(number), known)
 
 
 def _axis(call: Call, scale: int) -> int:
@@ -69,7 +69,7 @@ def quantize(call: Call) -> None:
         _quantize_blocks(call, dtype)
         return
     known = quantization_of(call, 1, 2, _axis(call, 1))
-    call.give(Quantize(x=call.plain(0)), dtype=dtype, quantization=known)
+    call.give(Quantize(x=call.plain_operand(0)), dtype=dtype, quantization=known)
 
 
 @operator("DequantizeLinear", "axis block_size output_dtype", since=10)
@@ -77,7 +77,7 @@ def dequantize(call: Call) -> None:
     wanted = call.integer("output_dtype", 0)
     dtype = dtype_of(wanted) if wanted else call.type(1).dtype
     if call.integer("block_size", 0):
-        whole = call.cast(call.plain(0), dtype)
+        whole = call.cast(call.plain_operand(0), dtype)
         if call.has(2):
             whole = call.add(Binary(kind=BinaryKind.SUB, left=whole, right=_blocks(call, 2, dtype)))
         call.give(Binary(kind=BinaryKind.MUL, left=whole, right=_blocks(call, 1, dtype)))
@@ -102,12 +102,12 @@ def _blocks(call: Call, number: int, dtype: str) -> str:
     column = call.constant(given.astype(dtype).reshape(*shape[:axis], count, 1, *shape[axis + 1:]))
     wide = call.add(Expand(x=column, shape=(*shape[:axis], count, size, *shape[axis + 1:])))
     whole = (*shape[:axis], count * size, *shape[axis + 1:])
-    flat = call.reshaped(wide, whole)
+    flat = call.reshape(wide, whole)
     return call.add(build_slice(flat, whole, {axis: (0, shape[axis], 1)}))
 
 
 def _quantize_blocks(call: Call, dtype: str) -> None:
-    x = call.plain(0)
+    x = call.plain_operand(0)
     real = call.type_of(x).dtype
     ratio = call.add(Binary(kind=BinaryKind.DIV, left=x, right=_blocks(call, 1, real)))
     rounded = call.add(Unary(kind=UnaryKind.ROUND, x=ratio))
@@ -142,7 +142,7 @@ def bias_of(call: Call, number: int) -> str | None:
         return None
     if call.type(number).dtype != "int32":
         raise GraphError(f"the bias is {call.type(number)}, but must be int32")
-    return call.plain(number)
+    return call.plain_operand(number)
 
 
 @operator("QLinearConv", "auto_pad dilations group kernel_shape pads strides", since=10)
@@ -169,7 +169,7 @@ def subtract_zero_point(call: Call, tensor: str, zero: str | None, axis: int) ->
     zeros = call.reader.builder.array(zero)
     if zeros is not None and zeros.ndim < 2 and zeros.size and zeros.dtype.kind in "iu":
         count = zeros.size
-        return call.reader.reinterpreted(tensor, Quantization(
+        return call.reader.reinterpret(tensor, Quantization(
             (1.0,) * count, tuple(zeros.ravel().tolist()),
             None if count == 1 else normalize_axis(axis, rank)))
     wide, subtracted = call.cast(tensor, "int32"), call.cast(zero, "int32")
@@ -177,5 +177,5 @@ def subtract_zero_point(call: Call, tensor: str, zero: str | None, axis: int) ->
         shape = [1] * rank
         shape[normalize_axis(axis, rank)] = -1
         sizes = tuple(call.type_of(subtracted).size if each == -1 else each for each in shape)
-        subtracted = call.reshaped(subtracted, sizes)
+        subtracted = call.reshape(subtracted, sizes)
     return call.add(Binary(kind=BinaryKind.SUB, left=wide, right=subtracted))

@@ -59,7 +59,7 @@ def as_images(call: Call, tensor: str) -> str:
     if len(shape) not in (3, 4):
         raise GraphError(f"the input has shape {shape}, but images of one or two dimensions have "
                          f"3 or 4 axes")
-    return tensor if len(shape) == 4 else call.reshaped(tensor, (*shape[:2], 1, shape[2]))
+    return tensor if len(shape) == 4 else call.reshape(tensor, (*shape[:2], 1, shape[2]))
 
 
 def sides_of(call: Call, sizes: Shape, taps: Shape) -> list[Side]:
@@ -156,15 +156,16 @@ def convolve(call: Call, x: str, weights: str, bias: str | None, *,
 
 @operator("Conv", PLACE)
 def convolution(call: Call) -> None:
-    convolve(call, call.plain(0), call.plain(1), call.plain(2) if call.has(2) else None)
+    convolve(call, call.plain_operand(0), call.plain_operand(1),
+             call.plain_operand(2) if call.has(2) else None)
 
 
 @operator("ConvTranspose", f"{PLACE} output_padding output_shape")
 def transposed_convolution(call: Call) -> None:
-    x = call.plain(0)
+    x = call.plain_operand(0)
     dimensions = len(call.type_of(x).shape) - 2
     images, groups = as_images(call, x), call.integer("group", 1)
-    weights = kernel_of(call, call.plain(1), dimensions)
+    weights = kernel_of(call, call.plain_operand(1), dimensions)
     inputs, outputs, *taps = call.type_of(weights).shape
     if groups < 1 or inputs % groups:
         raise GraphError(f"{inputs} channels do not fall into {groups} groups")
@@ -174,9 +175,9 @@ def transposed_convolution(call: Call) -> None:
         return parts.reshape(groups * outputs, inputs // groups, *taps)
 
     if groups > 1 and call.reader.builder.array(weights) is None:
-        parts = call.reshaped(weights, (groups, inputs // groups, outputs, *taps))
-        parts = call.moved(Transpose(x=parts, order=(0, 2, 1, 3, 4)), parts)
-        weights = call.reshaped(parts, (groups * outputs, inputs // groups, *taps))
+        parts = call.reshape(weights, (groups, inputs // groups, outputs, *taps))
+        parts = call.move(Transpose(x=parts, order=(0, 2, 1, 3, 4)), parts)
+        weights = call.reshape(parts, (groups * outputs, inputs // groups, *taps))
     else:
         weights = rearrange(call, weights, by_output, {0: 1, 1: 0, 2: 2, 3: 3},
                             Transpose(x=weights, order=(1, 0, 2, 3)))
@@ -185,17 +186,17 @@ def transposed_convolution(call: Call) -> None:
     if len(more) != dimensions or min(more) < 0:
         raise GraphError(f"output_padding is {more}, but must be {dimensions} numbers that are not "
                          f"negative")
-    pad, padding = _cut_off(call, images, place, (more[0], more[1]) if dimensions == 2 else (
+    pad, padding = _cropping(call, images, place, (more[0], more[1]) if dimensions == 2 else (
         0, more[0]), dimensions)
     operation = TransposedConv(
-        x=images, weights=weights, bias=call.plain(2) if call.has(2) else None,
+        x=images, weights=weights, bias=call.plain_operand(2) if call.has(2) else None,
         stride=place.stride, dilation=place.dilation, groups=groups, channel_axis=1, pad=pad,
         output_padding=padding)
     give_images(call, operation, dimensions)
 
 
-def _cut_off(call: Call, images: str, place: Place, padding: Pair,
-             dimensions: int) -> tuple[Sides, Pair]:
+def _cropping(call: Call, images: str, place: Place, padding: Pair,
+              dimensions: int) -> tuple[Sides, Pair]:
     """What a transposed convolution cuts off and adds: pads, or whatever gives the size that is
     wanted."""
     mode, wanted = call.text("auto_pad", "NOTSET", AUTO_PAD), call.list("output_shape")

@@ -26,8 +26,8 @@ SAMPLES = {"linear": ResizeKind.LINEAR, "bilinear": ResizeKind.LINEAR,
 def grid_sample(call: Call) -> None:
     mode = SAMPLES[call.text("mode", "linear", " ".join(SAMPLES))]
     outside = Outside(call.text("padding_mode", "zeros", "zeros border reflection"))
-    call.give(GridSample(x=call.plain(0), grid=call.plain(1), kind=mode, outside=outside,
-                         align_corners=call.flag("align_corners")))
+    call.give(GridSample(x=call.plain_operand(0), grid=call.plain_operand(1), kind=mode,
+                         outside=outside, align_corners=call.flag("align_corners")))
 
 
 @operator("Col2Im", "dilations pads strides", since=18)
@@ -52,13 +52,13 @@ def columns_to_image(call: Call) -> None:
         raise GraphError(f"there are {count} blocks, but an image of {image} has "
                          f"{places.shape[1]}")
     channels = rows // prod(block)
-    parts = call.reshaped(call.plain(0), (n * channels, prod(block) * count))
+    parts = call.reshape(call.plain_operand(0), (n * channels, prod(block) * count))
     updates = call.add(Transpose(x=parts, order=(1, 0)))
     zeros = call.add(Expand(x=call.scalar(0, call.type(0).dtype),
                             shape=(prod(padded), n * channels)))
     total = call.add(ScatterNd(x=zeros, indices=call.constant(places.reshape(-1, 1)),
                                updates=updates, kind=ScatterKind.ADD))
-    whole = call.reshaped(call.add(Transpose(x=total, order=(1, 0))), (n, channels, *padded))
+    whole = call.reshape(call.add(Transpose(x=total, order=(1, 0))), (n, channels, *padded))
     call.give(build_slice(whole, (n, channels, *padded), {
         axis + 2: (pads[axis], pads[axis] + size, 1) for axis, size in enumerate(image)}))
 
@@ -79,7 +79,7 @@ def _places(image: Shape, block: Shape, strides: Shape, dilations: Shape) -> np.
 
 @operator("MaxUnpool", "kernel_shape pads strides", since=9)
 def max_unpool(call: Call) -> None:
-    x, shape = call.plain(0), call.type(0).shape
+    x, shape = call.plain_operand(0), call.type(0).shape
     kernel, axes = call.list("kernel_shape") or (), len(shape) - 2
     strides, pads = call.list("strides") or (1,) * axes, call.list("pads") or (0,) * 2 * axes
     if not axes == len(kernel) == len(strides) == len(pads) // 2:
@@ -92,9 +92,9 @@ def max_unpool(call: Call) -> None:
         raise GraphError(f"pads {pads} leave nothing of the image")
     size = call.type(0).size
     zeros = call.add(Expand(x=call.scalar(0, call.type(0).dtype), shape=(prod(whole),)))
-    found = call.reshaped(call.add(ScatterElements(
-        x=zeros, indices=call.reshaped(call.plain(1), (size,)),
-        updates=call.reshaped(x, (size,)))), whole)
+    found = call.reshape(call.add(ScatterElements(
+        x=zeros, indices=call.reshape(call.plain_operand(1), (size,)),
+        updates=call.reshape(x, (size,)))), whole)
     wanted = call.integers(2, "output_shape") if call.has(2) else whole
     if len(wanted) != len(whole) or any(
             after < before for before, after in zip(whole, wanted, strict=True)):
@@ -111,6 +111,6 @@ def suppress(call: Call) -> None:
         raise GraphError(f"max_output_boxes_per_class is {given}, but must be a single number")
     overlap = call.number(3, "iou_threshold") if call.has(3) else 0.0
     least = call.number(4, "score_threshold") if call.has(4) else None
-    call.give(NonMaxSuppression(boxes=call.plain(0), scores=call.plain(1), count=max(given[0], 0),
-                                overlap=overlap, least=least,
+    call.give(NonMaxSuppression(boxes=call.plain_operand(0), scores=call.plain_operand(1),
+                                count=max(given[0], 0), overlap=overlap, least=least,
                                 centred=call.flag("center_point_box")))

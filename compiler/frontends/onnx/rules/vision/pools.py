@@ -27,18 +27,18 @@ def max_pool(call: Call) -> None:
     x = call.tensor(0)
     sides, more = _sides(call, x)
     last = build_pool(call, x, PoolKind.MAX, sides, more)
-    call.kept(last, last.x)
+    call.give_moved(last, last.x)
     if len(call.node.output) > 1 and call.node.output[1]:
         _give_places(call, x, sides, more)
 
 
 @operator("AveragePool", f"{POOL} count_include_pad")
 def average_pool(call: Call) -> None:
-    x = call.plain(0)
+    x = call.plain_operand(0)
     sides, more = _sides(call, x)
     include = call.flag("count_include_pad")
     last = build_pool(call, x, PoolKind.AVERAGE, sides, more, include)
-    call.kept(last, last.x)
+    call.give_moved(last, last.x)
 
 
 def _sides(call: Call, x: str) -> tuple[list[Side], list[int]]:
@@ -59,16 +59,16 @@ def build_pool(call: Call, x: str, kind: PoolKind, sides: Sequence[Side], more: 
     if len(sides) == 2:
         return _pool_2d(call, x, kind, (sides[0], sides[1]), (more[0], more[1]), include_pad)
     if len(sides) == 1:
-        images = call.reshaped(x, (*shape[:2], 1, shape[2]))
+        images = call.reshape(x, (*shape[:2], 1, shape[2]))
         found = add_step(call, _pool_2d(call, images, kind, (flat, sides[0]), (0, more[0]),
                                         include_pad))
         return Reshape(x=found, shape=(*shape[:2], call.type_of(found).shape[3]))
     n, channels, depth = shape[:3]
-    images = call.reshaped(x, (n, channels * depth, *shape[3:]))
+    images = call.reshape(x, (n, channels * depth, *shape[3:]))
     slices = add_step(call, _pool_2d(call, images, kind, (sides[1], sides[2]), (more[1], more[2]),
                                      include_pad))
     inner = call.type_of(slices).shape[2:]
-    stacks = call.reshaped(slices, (n, channels, depth, prod(inner)))
+    stacks = call.reshape(slices, (n, channels, depth, prod(inner)))
     found = add_step(call,
                      _pool_2d(call, stacks, kind, (sides[0], flat), (more[0], 0), include_pad))
     return Reshape(x=found, shape=(n, channels, call.type_of(found).shape[2], *inner))
@@ -76,7 +76,7 @@ def build_pool(call: Call, x: str, kind: PoolKind, sides: Sequence[Side], more: 
 
 def add_step(call: Call, operation: Pool | Reshape) -> str:
     """A step, of which the result has the scales of what it reads."""
-    return call.moved(operation, operation.x)
+    return call.move(operation, operation.x)
 
 
 def _pool_2d(call: Call, images: str, kind: PoolKind, sides: tuple[Side, Side],
@@ -106,7 +106,7 @@ def _give_places(call: Call, x: str, sides: Sequence[Side], more: Sequence[int])
     places = call.add(MaxPlace(
         x=images, kernel=where.kernel, stride=where.stride, dilation=where.dilation, channel_axis=1,
         pad=(top, bottom + below, left, last + right), by_column=call.flag("storage_order")))
-    planes = call.reshaped(call.numbers(shape[0] * shape[1]), (*shape[:2], 1, 1))
+    planes = call.reshape(call.numbers(shape[0] * shape[1]), (*shape[:2], 1, 1))
     starts = call.add(Binary(kind=BinaryKind.MUL, left=planes,
                              right=call.scalar(prod(shape[2:]), "int64")))
     found = call.add(Binary(kind=BinaryKind.ADD, left=places, right=starts))
@@ -116,7 +116,7 @@ def _give_places(call: Call, x: str, sides: Sequence[Side], more: Sequence[int])
 
 @operator("LpPool", f"{POOL} p", since=2)
 def norm_pool(call: Call) -> None:
-    x, power = call.plain(0), call.integer("p", 2)
+    x, power = call.plain_operand(0), call.integer("p", 2)
     if power < 1:
         raise GraphError(f"p is {power}, but must be 1 or more")
     sides, more = _sides(call, x)
@@ -131,7 +131,7 @@ def norm_pool(call: Call) -> None:
 
 @operator("GlobalLpPool", "p", since=2)
 def global_norm_pool(call: Call) -> None:
-    x, power = call.plain(0), call.integer("p", 2)
+    x, power = call.plain_operand(0), call.integer("p", 2)
     if power < 1:
         raise GraphError(f"p is {power}, but must be 1 or more")
     axes = tuple(range(2, len(call.type_of(x).shape)))
@@ -154,13 +154,14 @@ def _give_root(call: Call, sums: str, power: int) -> None:
 @operator("GlobalAveragePool GlobalMaxPool")
 def global_pool(call: Call) -> None:
     average = call.node.op_type == "GlobalAveragePool"
-    x = call.plain(0) if average else call.tensor(0)
+    x = call.plain_operand(0) if average else call.tensor(0)
     shape = call.type_of(x).shape
     if not 3 <= len(shape) <= 5:
         kind = ReduceKind.MEAN if average else ReduceKind.MAX
-        call.give(Reduce(kind=kind, x=call.plain(0), axes=tuple(range(2, len(shape))), keep=True))
+        call.give(Reduce(kind=kind, x=call.plain_operand(0), axes=tuple(range(2, len(shape))),
+                         keep=True))
         return
     sides = [Side(size, size) for size in shape[2:]]
     last = build_pool(call, x, PoolKind.AVERAGE if average else PoolKind.MAX, sides,
                       (0,) * len(sides))
-    call.kept(last, last.x)
+    call.give_moved(last, last.x)

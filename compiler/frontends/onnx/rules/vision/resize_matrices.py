@@ -46,7 +46,7 @@ def give_resized(call: Call, resize: Resize, chosen: Filter) -> None:
             beyond = mask if beyond is None else call.add(
                 Logical(kind=LogicKind.OR, left=beyond, right=mask))
     if beyond is None:
-        call.same(found)
+        call.give_existing(found)
     else:
         call.give(Where(condition=beyond, right=found,
                         left=call.scalar(chosen.outside, call.type_of(found).dtype)))
@@ -111,8 +111,8 @@ def _along(call: Call, tensor: str, axis: int, matrix: Array) -> str:
     shape = call.type_of(tensor).shape
     order = (*(each for each in range(len(shape)) if each != axis), axis)
     turned = call.add(Transpose(x=tensor, order=order))
-    flat = call.reshaped(turned, (call.type_of(tensor).size // max(shape[axis], 1), shape[axis]))
+    flat = call.reshape(turned, (call.type_of(tensor).size // max(shape[axis], 1), shape[axis]))
     weights = call.constant(np.ascontiguousarray(matrix.T, call.type_of(tensor).dtype))
     product = call.add(MatMul(left=flat, right=weights))
-    after = call.reshaped(product, (*(shape[each] for each in order[:-1]), matrix.shape[0]))
+    after = call.reshape(product, (*(shape[each] for each in order[:-1]), matrix.shape[0]))
     return call.add(Transpose(x=after, order=tuple(np.argsort(order).tolist())))

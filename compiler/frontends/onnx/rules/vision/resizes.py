@@ -20,7 +20,7 @@ MODERN = 11                 # the opset from which on a node says where pixels l
 def upsample(call: Call) -> None:
     ratios = call.reals("scales") or tuple(call.array(1, "scales").ravel().tolist())
     operation = _resize(call, ratios, None, Coordinates.ASYMMETRIC, Nearest.FLOOR)
-    call.kept(operation, operation.x)
+    call.give_moved(operation, operation.x)
 
 
 @operator("Resize", "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
@@ -42,7 +42,7 @@ def resize(call: Call) -> None:
     if chosen.antialias or chosen.exclude_outside or chosen.region:
         give_resized(call, operation, chosen)
     else:
-        call.kept(operation, operation.x)
+        call.give_moved(operation, operation.x)
 
 
 def _axes(call: Call, rank: int) -> tuple[int, ...]:
