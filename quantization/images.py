@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.checked_values import quote, show_name
+from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from .parameters import Array
 
@@ -54,13 +54,13 @@ class Preprocess:
         try:
             with Image.open(path) as opened:
                 if max(opened.size) > LARGEST:
-                    raise MicrotronError(f"{show_name(str(path))} has {opened.size[0]} × "
+                    raise MicrotronError(f"{path} has {opened.size[0]} × "
                                          f"{opened.size[1]} pixels, more than {LARGEST} on a side")
                 image = opened.convert(CHANNELS[self.channels])
                 if self.size is not None:
                     image = image.resize(self.size[::-1], Image.Resampling.BILINEAR)
         except (OSError, ValueError, SyntaxError) as error:
-            raise MicrotronError(f"{show_name(str(path))}: cannot be read as an image: "
+            raise MicrotronError(f"{path}: cannot be read as an image: "
                                  f"{error}") from None
         pixels = np.asarray(image, np.float32)
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
@@ -78,7 +78,7 @@ class Preprocess:
         rows, columns = self.crop
         top, left = (pixels.shape[0] - rows) // 2, (pixels.shape[1] - columns) // 2
         if min(top, left) < 0:
-            raise MicrotronError(f"{show_name(str(path))} has {pixels.shape[0]} × "
+            raise MicrotronError(f"{path} has {pixels.shape[0]} × "
                                  f"{pixels.shape[1]} pixels, less than a crop of {rows} × "
                                  f"{columns}")
         return pixels[top:top + rows, left:left + columns]
@@ -118,11 +118,11 @@ class ImageFolder:
 
     def __init__(self, folder: Path, preprocess: Preprocess) -> None:
         if not folder.is_dir():
-            raise MicrotronError(f"{show_name(str(folder))}: there is no such folder of images")
+            raise MicrotronError(f"{folder}: there is no such folder of images")
         self.preprocess = preprocess
         self.paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
         if not self.paths:
-            raise MicrotronError(f"{show_name(str(folder))}: there is no image in it, such as "
+            raise MicrotronError(f"{folder}: there is no image in it, such as "
                                  f"{', '.join(SUFFIXES[:3])}")
 
     def __iter__(self) -> Iterator[Array]:

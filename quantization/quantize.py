@@ -93,6 +93,9 @@ def quantize(model: str | PathLike[str] | Graph, samples: Any = None, *,
     if samples is not None and random_data:
         raise MicrotronError("random data takes the place of samples; give one of them")
     wanted = None if labels is None else label_array(labels)
+    if wanted is not None and len(graph.outputs) != 1:
+        raise MicrotronError(f"labels are for models with one output, but there are "
+                             f"{len(graph.outputs)}")
     with _widened(graph, samples, random_data) as given:
         found = quantize_graph(graph, given, options, say, wanted)
         kept = [*options.keep_float, *found.kept_float]
@@ -132,7 +135,7 @@ def label_array(labels: Any) -> Array:
             array = (np.load(path, allow_pickle=False) if path.suffix == ".npy"
                      else np.array(path.read_text(encoding="utf-8").split(), np.int64))
         except (OSError, ValueError, EOFError, UnicodeDecodeError) as error:
-            raise MicrotronError(f"{show_name(str(path))}: labels are whole numbers in a .npy or a "
+            raise MicrotronError(f"{path}: labels are whole numbers in a .npy or a "
                                  f"text file: {error}") from None
     else:
         array = np.asarray(labels)

@@ -112,7 +112,7 @@ def measure(found: Quantized, samples: Samples, labels: Array | None, model: str
               if found.selection.graph.type_of(name).is_float}
     hits = [0, 0]
     count = 0
-    name = _labelled_output(found, labels)
+    name = float_outputs[0]             # what labels are compared with; there is no other then
     for number, sample in enumerate(samples if labels is not None else found.evaluator.samples):
         if labels is not None and number >= len(labels):
             break
@@ -132,14 +132,6 @@ def measure(found: Quantized, samples: Samples, labels: Array | None, model: str
         outputs={each: total.decibels for each, total in totals.items()},
         techniques=found.steps, kept_float=tuple(kept_float),
         accuracy=None if labels is None else (100 * hits[0] / count, 100 * hits[1] / count))
-
-
-def _labelled_output(found: Quantized, labels: Array | None) -> str:
-    outputs = found.selection.graph.outputs
-    if labels is not None and len(outputs) != 1:
-        raise MicrotronError(f"labels are for models with one output, but there are "
-                             f"{len(outputs)}")
-    return outputs[0]
 
 
 def _layers(found: Quantized, errors: dict[str, Errors]) -> Iterator[LayerReport]:

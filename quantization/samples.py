@@ -85,7 +85,7 @@ def opened_samples(inputs: Inputs, data: Any) -> Iterator[Samples]:
             yield Samples(inputs, lambda: _rows_of_file(inputs, path), str(path))
         else:
             _check_is_there(path)
-            raise MicrotronError(f"{show_name(str(path))}: samples are an .npz or .npy file, or a "
+            raise MicrotronError(f"{path}: samples are an .npz or .npy file, or a "
                                  f"folder of them")
     elif isinstance(data, Mapping):
         arrays = {name: np.asarray(each) for name, each in data.items()}
@@ -137,7 +137,7 @@ def random_samples(inputs: Inputs, count: int = 4, seed: int = 0) -> Samples:
 
 def _check_is_there(path: Path) -> None:
     if not path.is_file():
-        raise MicrotronError(f"{show_name(str(path))}: there is no such file or folder")
+        raise MicrotronError(f"{path}: there is no such file or folder")
 
 
 def _spooled(inputs: Inputs, data: Iterator[Any], folder: Path) -> Samples:
@@ -164,13 +164,13 @@ def _folder(inputs: Inputs, folder: Path) -> Samples:
         columns = {name: sorted((folder / name).glob("*.npy")) for name in inputs}
         counts = {name: len(each) for name, each in columns.items()}
         if len(set(counts.values())) != 1:
-            raise MicrotronError(f"{show_name(str(folder))}: inputs have different numbers of "
+            raise MicrotronError(f"{folder}: inputs have different numbers of "
                                  f"files: {_counted(counts)}")
         return Samples(inputs, lambda: ({name: _loaded(paths[number])
                                          for name, paths in columns.items()}
                                         for number in range(max(counts.values()))), str(folder))
     if not arrays:
-        raise MicrotronError(f"{show_name(str(folder))}: there is no .npy or .npz file in it")
+        raise MicrotronError(f"{folder}: there is no .npy or .npz file in it")
     return Samples(inputs, lambda: (sample for path in arrays
                                     for sample in _rows_of_file(inputs, path)), str(folder))
 
@@ -183,7 +183,7 @@ def _loaded(path: Path) -> Array:
     try:
         found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise MicrotronError(f"{show_name(str(path))}: cannot be read: {error}") from None
+        raise MicrotronError(f"{path}: cannot be read: {error}") from None
     return found
 
 
@@ -197,7 +197,7 @@ def _rows_of_file(inputs: Inputs, path: Path) -> Iterator[Sample]:
             streams = {name.removesuffix(".npy"): _Stream(stack.enter_context(archive.open(name)))
                        for name in archive.namelist()}
         except (OSError, ValueError, zipfile.BadZipFile, RuntimeError) as error:
-            raise MicrotronError(f"{show_name(str(path))}: is no .npz file of arrays: "
+            raise MicrotronError(f"{path}: is no .npz file of arrays: "
                                  f"{error}") from None
         yield from _rows(inputs, str(path), streams)
 

@@ -2,12 +2,15 @@
 
     pip download --no-deps -d packages silero-vad mediapipe     # or npm pack; or a site-packages
     python tools/wild_models.py packages --json found.json
+    python tools/wild_models.py packages --quantize             # float files, to int8 first
 
 Nothing is downloaded. Every .onnx and .tflite file in the folders, and in the wheels, zips and
 tarballs there, is compiled once whatever it is called, in a process of its own with a time limit. A
 model whose inputs are open is tried again with the options that its error proposes. Outputs are
-compared with ONNX Runtime without optimizations, or with LiteRT. The exit code is 1 if an answer is
-wrong or a process crashed.
+compared with ONNX Runtime without optimizations, or with LiteRT. With --quantize, a float file is
+quantized with random data first, and compared with ONNX Runtime on the quantized file: how many of
+its MACs the accelerator takes is what counts then. The exit code is 1 if an answer is wrong or a
+process crashed.
 """
 
 from __future__ import annotations
@@ -35,8 +38,8 @@ ARCHIVES = (".whl", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 ALIKE = 0.999               # cosine of an output that is right
 CLOSE = 1e-3                # of the largest number, for outputs whose direction says nothing
 MEMORY = 16 << 30           # bytes of addresses that a process may have
-COLUMNS = ("verdict", "file", "bytes", "nodes", "accelerator_macs", "cpu_macs", "error", "cosine",
-           "seconds", "reason")
+COLUMNS = ("verdict", "file", "bytes", "nodes", "accelerator_macs", "cpu_macs", "percent",
+           "handovers", "error", "cosine", "seconds", "reason")
 
 
 def model_files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -68,7 +71,7 @@ def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any
     """What became of one file, in a process of its own."""
     start = time.monotonic()
     command = [sys.executable, __file__, "--worker", str(path), "--config", arguments.config,
-               "--seed", str(arguments.seed)]
+               "--seed", str(arguments.seed), *(["--quantize"] if arguments.quantize else [])]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False,
                                timeout=arguments.seconds)
@@ -87,19 +90,24 @@ def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any
 
 # In the process of a file.
 
-def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
-    """Compile, run and compare."""
+def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> dict[str, Any]:
+    """Compile, run and compare; with `quantize`, a float model as int8."""
     from microtron.base.errors import MicrotronError
     from microtron.compiler.network.network import Where
+    from microtron.runtime.models.compiled_model import ProgramStep
 
     try:
-        model, options = _compile(path, config)
+        (model, path), options = _compile(path, config, quantize=quantize)
     except MicrotronError as error:
         return {"verdict": "refused", "reason": str(error)}
-    hosted = sum(each.macs for each in model.host_nodes)
-    found = {"options": options, "cpu_macs": hosted,
-             "nodes": sum(each.where in (Where.ACCELERATOR, Where.CPU) for each in model.nodes),
-             "accelerator_macs": sum(each.macs for each in model.nodes) - hosted}
+    hosted, macs = (sum(each.macs for each in nodes) for nodes in (model.host_nodes, model.nodes))
+    found = {"options": options, "cpu_macs": hosted, "accelerator_macs": macs - hosted,
+             "percent": 100 * (macs - hosted) / macs if macs else None,
+             "handovers": sum(len(step.inputs) + len(step.outputs) for step in model.steps
+                              if isinstance(step, ProgramStep)),
+             "nodes": sum(each.where in (Where.ACCELERATOR, Where.CPU) for each in model.nodes)}
+    if quantize:
+        options = {}                            # the file that was written has them inside
     inputs = random_inputs(model.inputs, seed)
     try:
         expected = (_by_onnxruntime if path.suffix == ".onnx" else _by_litert)(
@@ -113,14 +121,27 @@ def examine(path: Path, config: str, seed: int) -> dict[str, Any]:
     return {**found, **compare(outputs, expected)}
 
 
-def _compile(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
-    """The model and the options that it took."""
+def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any, Path]:
+    """The compiled model, and the file that its answers are compared with."""
     import microtron
+
+    if not quantize:
+        return microtron.compile(path, config, **options), path
+    found = microtron.quantize(path, random_data=True, method="minmax", techniques=(),
+                               judged_samples=1, **options)
+    written = path.with_name(f"{path.stem}_int8.onnx")
+    found.save(written)
+    return microtron.compile(found.graph, config, cost="estimate"), written
+
+
+def _compile(path: Path, config: str, *,
+             quantize: bool) -> tuple[tuple[Any, Path], dict[str, Any]]:
+    """The model and the options that it took."""
     from microtron.base.errors import MicrotronError
     from microtron.cli.options import ModelInputs
 
     try:
-        return microtron.compile(path, config), {}
+        return _build(path, config, quantize), {}
     except MicrotronError as error:
         proposed = re.search(r"as in (--shape .*)$", str(error))
         if proposed is None:
@@ -130,7 +151,7 @@ def _compile(path: Path, config: str) -> tuple[Any, dict[str, Any]]:
     for option, text in zip(words[::2], words[1::2], strict=True):
         given[option].append(text)
     options = ModelInputs(given["--shape"], given["--value"]).parse()
-    return microtron.compile(path, config, **options), dict(options)
+    return _build(path, config, quantize, **options), dict(options)
 
 
 def random_inputs(types: Any, seed: int) -> dict[str, Any]:
@@ -229,11 +250,14 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the inputs")
     parser.add_argument("--match", default="", help="only files whose name matches this pattern")
     parser.add_argument("--json", type=Path, help="file to write all results to")
+    parser.add_argument("--quantize", action="store_true",
+                        help="quantize float files with random data first")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args(words)
     if arguments.worker:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        print(json.dumps(examine(arguments.worker, arguments.config, arguments.seed)))
+        print(json.dumps(examine(arguments.worker, arguments.config, arguments.seed,
+                                 quantize=arguments.quantize)))
         return 0
     for folder in arguments.folders:
         if not folder.exists():

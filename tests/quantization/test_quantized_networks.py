@@ -1,0 +1,140 @@
+"""Random float networks: the quantized file runs in ONNX Runtime, and every layer is within one
+step of our integers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import microtron
+from microtron.base.errors import MicrotronError
+from microtron.compiler.graph.evaluate_graph import compute_node, evaluate
+from microtron.compiler.graph.operation import Value
+from microtron.compiler.passes.pipeline import run_passes
+from microtron.quantization.export.write_onnx import write_onnx
+from microtron.quantization.prepare import prepare
+from microtron.quantization.report import IntegerModel
+
+from .float_graphs import random_network, samples_for
+
+SEEDS = (0, 1, 2, 3)
+
+
+def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+
+def stored_by_onnxruntime(data: bytes, sample):
+    """All tensors of integers, by name."""
+    model = onnx.load_from_string(data)
+    names = [node.output[0] for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    for name in names:
+        model.graph.output.append(onnx.helper.make_tensor_value_info(
+            name, onnx.TensorProto.INT8, None))
+    return dict(zip(names, session(model).run(names, sample), strict=True))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_layer_is_within_one_step_of_onnxruntime(seed):
+    graph = random_network(seed)
+    samples = samples_for(graph)
+    found = microtron.quantize(graph, samples, techniques=() if seed % 2 else ("round", "correct"))
+    integers = run_passes(found.graph)
+    known = stored_by_onnxruntime(found.to_onnx(), samples[0])
+    values = {**samples[0], **{name: each.array for name, each in integers.constants.items()}}
+    compared = 0
+    for name, node in integers.nodes.items():
+        operands = [Value(integers.type_of(each), values[each])
+                    for each in node.operation.operands()]
+        values[name] = compute_node(node, operands)
+        if name in known and node.type.dtype == "int8":
+            steps = np.abs(values[name].astype(int) - known[name].reshape(node.type.shape))
+            assert steps.max() <= 1, name
+            values[name] = known[name].reshape(node.type.shape)     # errors do not add up
+            compared += 1
+    assert compared >= 2
+
+
+@pytest.mark.parametrize("seed", SEEDS[:2])
+def test_the_quantized_model_is_close_to_the_float_model(seed):
+    graph = random_network(seed)
+    samples = samples_for(graph)
+    found = microtron.quantize(graph, samples, method="minmax", techniques=())
+    integer = IntegerModel(found.graph)
+    for sample in samples:
+        right = evaluate(graph, sample)["scores"]
+        assert np.abs(integer.run(sample)["scores"] - right).max() < 0.1 * np.abs(right).max()
+    assert found.report.outputs["scores"] > 20
+    assert set(found.graph.outputs) == set(graph.outputs)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_float_graph_is_the_same_as_onnx(seed):
+    graph = random_network(seed)
+    sample = samples_for(graph, 1)[0]
+    prepared = prepare(graph)
+    right = evaluate(graph, sample)
+    got = session(write_onnx(prepared, {})).run(list(graph.outputs), sample)
+    for name, array in zip(graph.outputs, got, strict=True):
+        np.testing.assert_allclose(evaluate(prepared, sample)[name], right[name], 1e-4, 1e-5)
+        np.testing.assert_allclose(array, right[name], rtol=1e-4, atol=1e-5)
+
+
+def test_layers_that_are_named_stay_float():
+    graph = random_network(2)
+    samples = samples_for(graph, 2)
+    names = [name for name in graph.nodes if name.startswith("conv")]
+    found = microtron.quantize(graph, samples, keep_float=names[:1], techniques=())
+    everything = microtron.quantize(graph, samples, techniques=())
+    assert len(found.report.layers) < len(everything.report.layers)
+    assert found.report.to_dict()["kept_float"] == names[:1]
+    with pytest.raises(MicrotronError, match="there is no layer conv99; layers are conv0"):
+        microtron.quantize(graph, samples, keep_float=["conv99"])
+
+
+def test_layers_stay_float_until_the_loss_is_small_enough():
+    graph = replace(random_network(0), outputs=("scores",))
+    samples = samples_for(graph, 4)
+    plain = microtron.quantize(graph, samples, techniques=(), method="minmax")
+    assert not plain.report.kept_float
+    loss = 100 * 10 ** (-plain.report.outputs["scores"] / 20)
+    found = microtron.quantize(graph, samples, techniques=(), method="minmax", max_loss=loss / 1.5)
+    assert found.report.kept_float
+    assert found.report.outputs["scores"] > plain.report.outputs["scores"]
+
+
+def test_labels_give_the_accuracy_before_and_after():
+    graph = replace(random_network(3), outputs=("scores",))
+    samples = samples_for(graph, 4)
+    labels = [int(evaluate(graph, sample)["scores"].argmax()) for sample in samples]
+    found = microtron.quantize(graph, samples, labels=labels, techniques=())
+    before, after = found.report.accuracy
+    assert before == 100
+    assert after >= 50
+    with pytest.raises(MicrotronError, match="there are 9 labels, but 4 samples"):
+        microtron.quantize(graph, samples, labels=[0] * 9, techniques=())
+
+
+def test_a_quantized_model_is_refused():
+    graph = random_network(1)
+    found = microtron.quantize(graph, samples_for(graph, 1), techniques=(), method="minmax")
+    with pytest.raises(MicrotronError, match=r"random_1 is quantized already, as .* with a scale"):
+        microtron.quantize(found.graph, samples_for(graph, 1))
+
+
+def test_random_data_marks_all_that_it_makes():
+    graph = random_network(1)
+    found = microtron.quantize(graph, random_data=True, techniques=(), method="minmax")
+    assert "timing only" in found.report.to_dict()["warning"]
+    model = onnx.load_from_string(found.to_onnx())
+    assert any("timing only" in each.value for each in model.metadata_props)
+    with pytest.raises(MicrotronError, match="needs samples of the model's inputs: --data"):
+        microtron.quantize(graph)
+    with pytest.raises(MicrotronError, match="random data takes the place of samples"):
+        microtron.quantize(graph, samples_for(graph, 1), random_data=True)
