@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from amaranth.hdl import Cat, Value
+from amaranth.hdl import Value
 from amaranth.lib import data
 
 from ..isa.instructions import ISA, POSITION_BITS, Buffer, Engine, Instruction
@@ -53,11 +53,6 @@ def breaches(instruction: type[Instruction], word: Value) -> list[Value]:
             *(_is_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
               if field.kind is not None),
             *(Value.cast(broken).any() for broken, _ in instruction.rules(fields))]
-
-
-def is_illegal(instruction: type[Instruction], word: Value) -> Value:
-    """Whether a word with this opcode breaks any of them."""
-    return Cat(breaches(instruction, word)).any()
 
 
 def _is_unnamed(field: Field, value: Value) -> Value:

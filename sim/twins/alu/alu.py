@@ -1,4 +1,4 @@
-"""Twin of hw.alu: when the ALU's instructions start and end, and what they read and write when.
+"""Twin of hw.alu.alu: when the ALU's instructions start and end, and what they read and write when.
 
 The steps wait in `issue` and the tickets of those under way in `results`, as in the hardware. A
 set of tickets is a number whose bit k stands for the k-th oldest.

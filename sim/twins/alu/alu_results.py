@@ -1,4 +1,4 @@
-"""Twin of hw.alu_results: a ticket for each step under way, and the writes in order."""
+"""Twin of hw.alu.alu_results: a ticket for each step under way, and the writes in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.reader: bursts of FETCH and LOAD on the read channels, and their beats back."""
+"""Twin of hw.bus.reader: bursts of FETCH and LOAD on the read channels, and their beats back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.writer: bursts and beats of STORE on the write channels, and the answers back."""
+"""Twin of hw.bus.writer: bursts and beats of STORE on the write channels, and the answers back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.queue: the command queue of an engine, and also the buffer of FETCH.
+"""Twin of hw.fetch.command_queue: the command queue of an engine, and also the buffer of FETCH.
 
 What a queue holds follows from the program: the commands of its engine in order, from number
 `taken` on. The head is in a register and `ready`; `inner` are behind it, and one may be `entering`.

@@ -1,4 +1,4 @@
-"""Twin of hw.fetch: reads the program ahead and hands instructions to the queues."""
+"""Twin of hw.fetch.fetch: reads the program ahead and hands instructions to the queues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.gemm: when gemms and windows start and end, and when they touch which accumulator
+"""Twin of hw.gemm.gemm: when gemms and windows start and end, and when they touch which accumulator
 tiles.
 
 The pipeline never waits, so an instruction in it is described by the cycle of its first slot, from

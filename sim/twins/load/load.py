@@ -1,4 +1,4 @@
-"""Twin of hw.load: the start of loads, the request side and the faults.
+"""Twin of hw.load.load: the start of loads, the request side and the faults.
 
 `load_writer` is the write side, and `rows` walks the rows.
 """

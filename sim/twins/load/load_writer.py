@@ -1,4 +1,4 @@
-"""Twin of hw.load_writer and hw.load_steps: joins the steps of loads with the beats of the bus."""
+"""Twin of hw.load.load_writer and load_steps: joins steps of loads with beats of the bus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.store: the start of stores, the request side, the list of awaited answers."""
+"""Twin of hw.store.store: the start of stores, the request side, the list of awaited answers."""
 
 from __future__ import annotations
 

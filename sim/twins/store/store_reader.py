@@ -1,4 +1,4 @@
-"""Twin of hw.store_reader and hw.store_steps: reads tiles and packs them into beats."""
+"""Twin of hw.store.store_reader and store_steps: reads tiles and packs them into beats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.rows: walks the rows of a box in DRAM and cuts them into bursts."""
+"""Twin of hw.transfer.burst_walker: walks the rows of a box in DRAM and cuts them into bursts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twin of hw.packing: how many tiles one step moves between a beat and a scratchpad.
+"""Twin of hw.transfer.packing: how many tiles one step moves between a beat and a scratchpad.
 
 A tile of several beats counts as that many steps: `at` is then tile × parts + part, and `left`
 are steps. Otherwise both are tiles, and `lane` is the place of the next one in its beat.

@@ -23,7 +23,6 @@ def nothing(monkeypatch):
     (tools.RISCV_GCC, r"^gcc for RISC-V is missing; install it with: apt-get install "
                       r"gcc-riscv64-unknown-elf$"),
     (tools.python_package("litex"), r"^litex is missing; .*: pip install 'microtron\[boards\]'$"),
-    (tools.VIVADO, r"^Vivado is missing; AMD has it$"),
 ])
 @pytest.mark.usefixtures("nothing")
 def test_a_missing_tool_is_named_with_what_to_install(need, complaint):
@@ -62,7 +61,7 @@ def test_a_program_that_does_not_start_is_named(tmp_path, monkeypatch):
 def test_where_a_private_debian_can_be_set_up_its_tools_are_not_missing(nothing, monkeypatch):
     monkeypatch.setattr(tools, "why_unavailable", lambda: None)
     assert tools.explain_missing(tools.NEXTPNR_XILINX) is None
-    assert tools.explain_missing(tools.VIVADO) is not None
+    assert tools.explain_missing(tools.YOSYS) is not None
 
 
 @pytest.mark.parametrize(("there", "runs"), [
