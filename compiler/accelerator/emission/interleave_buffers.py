@@ -133,9 +133,12 @@ def _is_copied_in_groups(dram: Region, chip: Region, order: Interleave, filled: 
     if chip.buffer.scope not in IN_ORDER or chip.buffer.tile_rows:
         return False
     count, size = chip.extents[place], dram.buffer.shape[place]
-    whole = count % ways == 0 or (filled and count == size)
-    return (count >= ways and whole and count == chip.buffer.shape[place]
-            and all(_is_multiple(affine(each.start[place]), ways) for each in (dram, chip)))
+    if count < ways or count != chip.buffer.shape[place]:
+        return False
+    if count == size and (filled or count % ways == 0):
+        return True                         # all of them: no loop moves them
+    return count % ways == 0 and all(_is_multiple(affine(each.start[place]), ways)
+                                     for each in (dram, chip))
 
 
 def _groups_of_lanes(nest: Nest, in_dram: Mapping[Buffer, Buffer],

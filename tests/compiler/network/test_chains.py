@@ -25,7 +25,11 @@ from .test_compile_network import inputs_for
 ROOMY = {"tiny": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10),
          "windows": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10, window_taps=3),
          "batch 2": replace(tiny, batch=2, out_bytes=8 << 10), "small": small,
-         "4 bits": replace(tiny, wgt_bits=4, out_bytes=8 << 10)}
+         "4 bits": replace(tiny, wgt_bits=4, out_bytes=8 << 10),
+         "more in than out": replace(tiny, block_in=8, inp_bytes=4 << 10, out_bytes=8 << 10,
+                                     wgt_bytes=16 << 10, window_taps=3),
+         "more out than in": replace(tiny, block_out=16, acc_bytes=32 << 10, out_bytes=16 << 10,
+                                     wgt_bytes=16 << 10, window_taps=3)}
 
 
 def stored(program):
@@ -63,7 +67,8 @@ def check(graph, config, seed, cost, *devices):
 
 @pytest.mark.parametrize("config", ROOMY.values(), ids=list(ROOMY))
 def test_only_the_last_result_of_a_chain_is_stored(config):
-    graph = mobile()
+    whole = config.block_in == config.block_out         # else tiles that are not full are stored
+    graph = mobile() if whole else mobile(16)
     network = check(graph, config, 0, stored, "functional", "cycle")
     program, = network.programs
     words = program.code.view(Store.dtype())[program.code["opcode"] == Opcode.STORE]
