@@ -25,6 +25,7 @@ FOLDER = Path(__file__).resolve().parent / "digits"
 MODEL, TEST = FOLDER / "digits.onnx", FOLDER / "digits_test.npz"
 SHADES = " .:-=+*#%@"
 MEGAHERTZ = 100             # of some clock, so that cycles become a time
+INTERVAL = 2                # seconds from one line about progress to the next
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +57,7 @@ def digits(count: int) -> tuple[list[Array], Array]:
 def classify(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
     """Run every image, CPU and accelerator side by side."""
     start = time.perf_counter()
-    say(f"running {len(images)} digits on the {device} device")
+    print(f"digits_demo: running {len(images)} digits on the {device} device", file=sys.stderr)
     results = model.run_many(images, device)
     seconds = time.perf_counter() - start
     guesses = np.array([result.real().argmax() for result in results])
@@ -80,8 +81,16 @@ def show_some(model: Model, images: list[Array], labels: Array) -> None:
                     for guess, label in zip(guesses, labels, strict=False)))
 
 
-def say(doing: str) -> None:
-    print(f"digits_demo: {doing}", file=sys.stderr)
+class Progress:
+    """Says what is being done, at most every two seconds."""
+
+    def __init__(self) -> None:
+        self.said = time.monotonic()
+
+    def __call__(self, doing: str) -> None:
+        if time.monotonic() - self.said > INTERVAL:
+            self.said = time.monotonic()
+            print(f"digits_demo: {doing}", file=sys.stderr)
 
 
 def main() -> None:
@@ -92,7 +101,7 @@ def main() -> None:
     given = parser.parse_args()
     images, labels = digits(given.digits)
     start = time.perf_counter()
-    model = microtron.compile(MODEL, given.config, progress=say)
+    model = microtron.compile(MODEL, given.config, progress=Progress())
     compiled = time.perf_counter() - start
     show_some(model, images, labels)
     microtron.show(microtron.inspect(model), f"{MODEL.name} on {given.config}")
