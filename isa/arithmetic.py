@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from ..base.keywords import check_keywords
 from .instructions import AluOp, Rounding
@@ -98,8 +99,9 @@ def quantize_scale(real: float) -> tuple[int, int]:
     The multiplier has 31 significant bits, so `real` ≈ multiplier / 2**shift. Scales below
     2**-32 become zero.
     """
-    if not 0 <= real <= INT32_HIGH:
-        raise MicrotronError(f"scale is {real}, but must be from 0 to {INT32_HIGH}")
+    if isinstance(real, str | bytes) or not hasattr(real, "__float__") or (
+            not 0 <= real <= INT32_HIGH):
+        raise MicrotronError(f"scale is {quote(real)}, but must be from 0 to {INT32_HIGH}")
     mantissa, exponent = math.frexp(real)
     multiplier = math.floor(mantissa * (1 << 31) + 0.5)
     if multiplier == 1 << 31:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..base.argument_checks import check_path, check_type
 from ..base.atomic_files import write_atomically
 from ..base.checked_values import integer, list_names, quote
 from ..base.errors import ConfigError
@@ -31,6 +33,9 @@ VTA_LOG_LIMIT = 30          # the largest exponent taken from a file: 1 GiB
 @check_keywords
 def load_config(name: str | Path) -> Config:
     """Load a configuration: the name of a preset, a .toml file, or VTA's vta_config.json."""
+    if not isinstance(name, str | PathLike):
+        raise ConfigError(f"configuration is {quote(name)}, but must be the name of a preset or "
+                          f"the path of a file")
     return load_with_notes(name)[0]
 
 
@@ -87,7 +92,8 @@ def format_toml(config: Config) -> str:
 @check_keywords
 def save_config(config: Config, path: str | Path) -> None:
     """Write a configuration as TOML, for `load_config` and --config."""
-    write_atomically(Path(path), format_toml(config).encode())
+    check_type("config", config, Config, "a Config")
+    write_atomically(check_path("path", path), format_toml(config).encode())
 
 
 def parse_vta(text: str, *, place: str = "vta_config.json") -> Config:

@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
+from ..base.argument_checks import check_type
 from ..base.checked_values import integer, list_names, quote, show_name
 from ..base.errors import IsaError
 from .config import Config
@@ -145,6 +146,11 @@ class Program:
                 return tensor
         raise IsaError(f"there is no tensor {quote(name)}; the program has "
                        f"{list_names([show_name(each.name) for each in self.tensors]) or 'none'}")
+
+
+def check_program(program: object) -> None:
+    check_type("program", program, Program,
+               "a Program, as load_program, assemble and compile_op(…).program give it")
 
 
 def engines_of(program: Program) -> npt.NDArray[np.int64]:

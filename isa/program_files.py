@@ -5,12 +5,13 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from ..base.argument_checks import check_path
 from ..base.errors import AssemblyError
 from ..base.keywords import check_keywords
 from ..base.text_file import read_text
 from .assembly.assembler import assemble
 from .image import program_image
-from .program import Program
+from .program import Program, check_program
 
 ASSEMBLY_CHARACTERS = 1 << 28        # which take some minutes to assemble
 
@@ -22,14 +23,15 @@ def load_program(path: str | PathLike[str]) -> Program:
     Instructions and segments of an image are mapped, not copied. Files from strangers are safe to
     load; `verify` says whether they are safe to run.
     """
-    path = Path(path)
+    path = check_path("path", path)
     return program_image.load(path) if path.suffix == ".mt" else assemble_file(path)
 
 
 @check_keywords
 def save_program(program: Program, path: str | PathLike[str]) -> None:
     """Write a program image (.mt). The file is replaced atomically."""
-    program_image.save(program, Path(path))
+    check_program(program)
+    program_image.save(program, check_path("path", path))
 
 
 def assemble_file(path: Path) -> Program:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..base.argument_checks import check_callable, check_path
 from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from ..base.keywords import check_keywords
@@ -58,6 +59,8 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
     from .models.model import Model
 
     check_memory(memory)
+    for name, function in (("observe", observe), ("progress", progress)):
+        check_callable(name, function)
     options = ModelOptions(memory=memory or MemoryTiming(), shapes={} if shapes is None else shapes,
                            values={} if values is None else values,
                            states={} if states is None else states, optimize=optimize,
@@ -73,7 +76,7 @@ def load(path: str | PathLike[str]) -> Model:
     Programs and constants are mapped, not copied. Files from strangers are safe to load.
     """
     from .models.model import load_model
-    return load_model(path)
+    return load_model(check_path("path", path))
 
 
 @check_keywords
@@ -95,6 +98,7 @@ def inspect(model: Model, memory: MemoryTiming | None = None, *, mhz: float | No
 
     check_type("model", model, CompiledModel, "a Model, as microtron.compile and load return it")
     check_memory(memory)
+    check_callable("progress", progress)
     return inspect_model(model, memory, limit=limit, progress=progress,
                          clock=None if mhz is None else Clock(mhz, "given"))
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from ..base.argument_checks import check_type as check_type
 from ..base.checked_values import integer, quote
 from ..base.errors import MicrotronError
 from ..isa.config import Config
 from ..isa.config_files import load_config
 from ..isa.memory_timing import MemoryTiming
-from ..isa.program import Program
-
-
-def check_program(program: object) -> None:
-    check_type("program", program, Program,
-               "a Program, as load (in microtron.isa.image.program_image) and "
-               "compile_op(…).program are")
+from ..isa.program import check_program as check_program
 
 
 def check_memory(memory: object) -> None:
@@ -37,8 +32,3 @@ def check_positive(name: str, value: object) -> int:
     if number is None or number < 1:
         raise MicrotronError(f"{name} is {quote(value)}, but must be an integer of 1 or more")
     return number
-
-
-def check_type(name: str, value: object, kind: type, wanted: str) -> None:
-    if not isinstance(value, kind):
-        raise MicrotronError(f"{name} is {quote(value)}, but must be {wanted}")

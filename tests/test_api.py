@@ -160,6 +160,21 @@ def test_descriptions_configurations_and_jobs_check_their_keywords():
      "memory is 'slow', but must be a MemoryTiming"),
     (lambda: microtron.load_program("nowhere.asm"), "nowhere.asm: cannot be read: No such file"),
     (lambda: microtron.load("nowhere.mt"), "nowhere.mt"),
+    (lambda: microtron.load(3), "path is 3, but must be the path of a file"),
+    (lambda: microtron.load_program("a\0b"), r"path is 'a\\x00b', but must be the path of a file"),
+    (lambda: microtron.save_program(3, "x.mt"), "program is 3, but must be a Program, as load"),
+    (lambda: microtron.assemble(3), "text is 3, but must be a string"),
+    (lambda: microtron.disassemble(3), "program is 3, but must be a Program"),
+    (lambda: microtron.verify(3), "program is 3, but must be a Program"),
+    (lambda: microtron.load_config(3), "configuration is 3, but must be the name of a preset or"),
+    (lambda: microtron.save_config(3, "x.toml"), "config is 3, but must be a Config"),
+    (lambda: microtron.read_model(3), "path is 3, but must be the path of a file"),
+    (lambda: microtron.read_model("a.onnx", shapes=3), "shapes is 3, but must be a mapping"),
+    (lambda: microtron.compile("a.onnx", progress=3), "progress is 3, but must be a function"),
+    (lambda: microtron.compile("a.onnx", observe="x"), "observe is 'x', but must be a function"),
+    (lambda: microtron.open_device("rtl", waveform=3), "waveform is 3, but must be the path of"),
+    (lambda: microtron.quantize_scale("x"), "scale is 'x', but must be from 0 to 2147483647"),
+    (lambda: microtron.Adversarial("x"), "seed is 'x', but must be an integer"),
 ])
 def test_wrong_arguments_are_refused_in_one_line(call, message):
     with pytest.raises(microtron.MicrotronError, match=message) as refusal:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ...base.argument_checks import check_path, check_type
 from ...base.checked_values import quote, show_name
 from ...base.keywords import check_keywords
 from ..graph.graph import Graph
@@ -20,7 +21,9 @@ def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = 
                values: Mapping[str, Any] | None = None) -> Graph:
     """Read a TFLite or ONNX file into a Graph. `shapes` fixes dynamic inputs, `values` replaces
     inputs by constants; both are as in `compile`."""
-    path = Path(path)
+    path = check_path("path", path)
+    for name, given in (("shapes", shapes), ("values", values)):
+        check_type(name, {} if given is None else given, Mapping, "a mapping from names of inputs")
     data = contents(path)
     try:
         if data[4:8] == TFLITE_IDENTIFIER:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...base.argument_checks import check_type
 from ...base.checked_values import quote, show_name
 from ...base.errors import AssemblyError, MicrotronError
 from ...base.keywords import check_keywords
@@ -33,6 +34,7 @@ Instructions = Sequence[type[Instruction]]
 @check_keywords
 def assemble(text: str, *, place: str = "<text>", instructions: Instructions = ISA) -> Program:
     """Assemble a text into a Program. Errors say `place:line: what is wrong`."""
+    check_type("text", text, str, "a string of assembly")
     assembler = _Assembler(instructions)
     try:
         for assembler.line, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):

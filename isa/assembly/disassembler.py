@@ -12,7 +12,7 @@ from ...base.errors import IsaError
 from ...base.keywords import check_keywords
 from ..config import PRESETS, Config
 from ..instructions import ISA, Instruction
-from ..program import Program, Segment, Tensor
+from ..program import Program, Segment, Tensor, check_program
 from ..record import reserved_bytes
 from ..stream import Stream, as_bytes, positions_of
 from .lexer import quote_name, quote_string
@@ -33,6 +33,7 @@ def disassemble(program: Program, *,
                 instructions: Sequence[type[Instruction]] = ISA) -> str:
     """Disassemble a Program into text that assembles to the same one. Words that are not
     instructions appear as `.word` with their bytes."""
+    check_program(program)
     decoded = _decode(program.code, instructions)
     blocks = [[_config(program.config)],
               [f".provenance {quote_name(key)} {quote_string(value)}"

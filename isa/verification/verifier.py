@@ -18,7 +18,7 @@ from ...base.errors import ExecutionError, VerificationError
 from ...base.keywords import check_keywords
 from ..address_map import place_windows
 from ..instructions import Buffer, Engine
-from ..program import Program
+from ..program import Program, check_program
 from ..stream import check, instruction_at
 from .bounds import check_end, place_of
 from .order.accesses import DRAM
@@ -48,6 +48,7 @@ class Verdict:
 def verify(program: Program) -> Verdict:
     """Prove that a program cannot deadlock, race, overflow a token counter or leave its buffers,
     under any timing. Raises VerificationError with the first finding otherwise."""
+    check_program(program)
     verdict = inspect(program)
     if verdict.findings:
         raise VerificationError(verdict.findings[0])

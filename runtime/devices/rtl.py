@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...base.argument_checks import check_path
 from ...base.errors import ExecutionError, MicrotronError
 from ...isa.address_map import place_windows
 from ...isa.config import Config
@@ -49,7 +50,7 @@ class RtlDevice:
     def __init__(self, config: Config | str | None = None, *, timing: MemoryTiming | None = None,
                  waveform: Path | str | None = None, limit: int | None = None,
                  failing: range = range(0), design: Design | None = None):
-        waveform = None if waveform is None else Path(waveform)
+        waveform = None if waveform is None else check_path("waveform", waveform)
         if waveform is not None and waveform.suffix not in WAVEFORMS:
             raise MicrotronError(f"{waveform}: a waveform's name must end in "
                                  f"{' or '.join(WAVEFORMS)}")

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...base.argument_checks import check_path
 from ...base.checked_values import show_name
 from ...base.keywords import check_keywords
 from ...isa.memory_timing import MemoryTiming
@@ -78,7 +79,7 @@ class Model(CompiledModel):
         """Write a model image (.mt) for `microtron.load` and the command line. The file is replaced
         atomically."""
         from .model_image import save
-        save(self, path)
+        save(self, check_path("path", path))
 
 
 def load_model(path: str | PathLike[str]) -> Model:

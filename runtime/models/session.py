@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...base.keywords import check_keywords
 from ...isa.memory_timing import MemoryTiming
@@ -64,6 +65,8 @@ class Session:
         for unless given.
         """
         check_type("allow_nan", allow_nan, bool, "True or False")
+        if backend is not None and not callable(getattr(backend, "nodes", None)):
+            raise MicrotronError(f"backend is {quote(backend)}, but must be a HostBackend")
         self.model = model
         self.allow_nan = allow_nan
         self.device = device
@@ -119,6 +122,7 @@ class Session:
     def run_many(self, batches: Iterable[Any]) -> list[Result]:
         """Run many inferences, CPU and accelerator in parallel; results in the order of the
         inputs. The first error ends it."""
+        check_type("batches", batches, Iterable, "a sequence of inputs")
         results: list[Result] = []
         waiting: deque[Future[Result]] = deque()
         try:

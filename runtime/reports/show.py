@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...base.argument_checks import check_type
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...base.keywords import check_keywords
@@ -17,6 +18,7 @@ from .tables import show as show_rows
 def show(report: Report | Profile | Inspection, title: str = "") -> None:
     """Print a Report, a Profile or an Inspection as a table: with colours on a terminal, as plain
     text elsewhere."""
+    check_type("title", title, str, "a string")
     match report:
         case Report():
             show_rows(title or report.name or f"Run on the {report.device} device",

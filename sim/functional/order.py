@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ...base.checked_values import integer, quote
+from ...base.errors import MicrotronError
 from ...isa.instructions import Engine
 from .flow import Flow
 
@@ -56,6 +58,10 @@ class Adversarial:
     """
 
     seed: int
+
+    def __post_init__(self) -> None:
+        if integer(self.seed) is None:
+            raise MicrotronError(f"seed is {quote(self.seed)}, but must be an integer")
 
     def drive(self, flow: Flow, machine: Machine) -> None:
         rng = random.Random(self.seed)
