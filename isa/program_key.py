@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
 
 from .instructions import INSTRUCTION_BYTES
@@ -15,3 +17,12 @@ def program_parts(program: Program) -> list[bytes]:
         parts += [repr((segment.name, segment.size, segment.access)).encode(),
                   b"" if segment.data is None else np.ascontiguousarray(segment.data).tobytes()]
     return parts
+
+
+def program_digest(program: Program) -> str:
+    """Two programs of the same digest are the same program."""
+    digest = sha256()
+    for part in program_parts(program):
+        digest.update(f"{len(part)} ".encode())
+        digest.update(part)
+    return digest.hexdigest()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...base.errors import MicrotronError
 from ..graph.graph import Graph
-from ..operators.kernel import Kernel
+from ..operators.kernel import Kernel, KernelKey
 from .groups import Group
 from .layers import LayerCompiler
 from .link_group import check_on_chip, is_read_outside, stream_cycles
@@ -80,10 +80,10 @@ class Chains:
     def retune(self, group: Group, links: Sequence[Link]) -> Group:
         """The group with other kernels for layers that find their input on the chip, all of a kind
         at once."""
-        kinds: dict[int, list[Link]] = {}
+        kinds: dict[KernelKey, list[Link]] = {}
         for link in links:
             if group.layers[link.number - 1].stays:
-                kinds.setdefault(id(link.kernels[0]), []).append(link)
+                kinds.setdefault(link.kernels[0].key, []).append(link)
         trials = [(kind, other) for kind in kinds.values() for other in kind[0].kernels[1:]]
         for number, (kind, other) in enumerate(trials, 1):
             self.compiler.say(f"trying other schedules with results on the chip ({number} of "

@@ -13,6 +13,7 @@ import numpy as np
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
+from ...isa.program_key import program_digest
 from ..errors import CompileError
 from ..graph.types import Array, Shape
 from ..operators.catalogue import operator_of
@@ -22,8 +23,8 @@ from ..operators.dense.dense import Dense
 from ..operators.depthwise.conv_separable import ConvSeparable
 from ..operators.description import LARGEST, Description
 from ..operators.elementwise.lanewise import Lanewise
-from ..operators.form import Form
-from ..operators.kernel import OUTPUT, Built, Kernel, Options
+from ..operators.form import Form, FormKey
+from ..operators.kernel import OUTPUT, Built, Kernel, KernelKey, Options
 from ..operators.layout import Layout, memory_block, tile_images
 from ..operators.packing import check_operands
 from .linking.interleave_layers import halve_scratchpads
@@ -75,12 +76,11 @@ class LayerCompiler:
 
     def __post_init__(self) -> None:
         self.kernels: dict[tuple[Description, bool, bool], Kernel] = {}
-        self.times: dict[int, tuple[Program, int]] = {}       # by the identity of their code
+        self.times: dict[str, int] = {}                       # by the digest of a program
         self.built: Built = {}
         self.whole: dict[Description, list[Kernel]] = {}            # that take their input at once
-        self.packed: dict[tuple[str, int], tuple[Mapping[str, Array] | None, dict[str, Array]]] = {}
-        self.forms: list[Form] = []
-        self.together: dict[tuple[int, int, tuple[str, ...]], int] = {}     # by two kernels
+        self.packed: dict[tuple[str, FormKey], tuple[Mapping[str, Array], dict[str, Array]]] = {}
+        self.together: dict[tuple[KernelKey, KernelKey, tuple[str, ...]], int] = {}
 
     def kernel(self, spec: Description, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
@@ -186,10 +186,10 @@ class LayerCompiler:
     def _time(self, program: Program) -> int:
         """What a program costs. Whoever chose a kernel has asked already."""
         assert self.cost is not None, "there is a cost to ask"
-        known = self.times.get(id(program.code))
-        if known is None:                           # kept, so that no other gets its identity
-            known = self.times[id(program.code)] = program, self.cost(program)
-        return known[1]
+        name = program_digest(program)
+        if name not in self.times:
+            self.times[name] = self.cost(program)
+        return self.times[name]
 
     def layer(self, node: str, task: Task, shapes: Mapping[str, Shape], result: Shape,
               made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
@@ -219,14 +219,13 @@ class LayerCompiler:
         """Weights and parameters as the program takes them, which are packed once for each form: a
         node is asked for again, with half of the scratchpads or another schedule."""
         form = kernel.form
-        given, known = self.packed.get((node, id(form)), (None, {}))
-        if given is not task.constants:
+        given, known = self.packed.get((node, form.key), (None, {}))
+        if given is not task.constants:             # those of another task of the node
             blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
                      if each.name in task.reads}
             packed = form.pack(check_operands(form.operands, {**blank, **task.constants}))
             known = {name: each for name, each in packed.items() if name not in task.reads}
-            self.packed[node, id(form)] = task.constants, known
-            self.forms.append(form)                 # kept, so that no other gets its identity
+            self.packed[node, form.key] = task.constants, known
         return known
 
     def _is_one_row(self, task: Task, layout: Layout) -> bool:

@@ -128,7 +128,7 @@ def _together(graph: Graph, two: Group, compiler: LayerCompiler) -> int:
     first, second = two.layers
     shared = tuple(operand for operand, (tensor, _) in second.reads.items()
                    if tensor == first.node)
-    kind = id(first.kernel), id(second.kernel), shared
+    kind = first.kernel.key, second.kernel.key, shared
     if kind not in compiler.together:
         compiler.together[kind] = stream_cycles(graph, two, compiler.config, compiler.cost)
     return compiler.together[kind]

@@ -5,12 +5,11 @@ on the bus."""
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from ...base.errors import MicrotronError
 from ..graph.graph import Graph
 from ..operators.choice import TRIALS
-from ..operators.kernel import Kernel
+from ..operators.kernel import Kernel, KernelKey
 from .groups import Group
 from .layers import CompiledLayer, LayerCompiler
 from .link_group import stream_cycles
@@ -28,18 +27,18 @@ def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     if sum(compiler.lower_bound(layer.kernel) for layer in group.layers) > LONGEST:
         return group
     best, trials = stream_cycles(graph, group, compiler.config, compiler.cost), 0
-    tried = {_schedule(layer.kernel) for layer in group.layers}
+    tried = {layer.kernel.key for layer in group.layers}
     for most in ROUNDS:
         for kernel in _kinds(group, compiler):
             for other in compiler.alternatives(kernel, most):
-                if _schedule(other) in tried:
+                if other.key in tried:
                     continue
                 if trials == MOST_TRIALS:
                     return group
                 trials += 1
                 compiler.say(f"trying other schedules in a stream of {len(group.layers)} layers "
                              f"({trials} of at most {MOST_TRIALS})")
-                tried.add(_schedule(other))
+                tried.add(other.key)
                 trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
                 try:
                     cycles = stream_cycles(graph, trial, compiler.config, compiler.cost)
@@ -50,24 +49,19 @@ def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
     return group
 
 
-def _schedule(kernel: Kernel) -> tuple[int, Any]:
-    """What tells schedules apart. Forms live as long as the group."""
-    return id(kernel.form), kernel.knobs
-
-
 def _kinds(group: Group, compiler: LayerCompiler) -> list[Kernel]:
     """The kernels of layers, those that take most cycles together first. What is on the chip
     suits one kernel only."""
-    total: dict[int, float] = {}
-    kernels: dict[int, Kernel] = {}
+    total: dict[KernelKey, float] = {}
+    kernels: dict[KernelKey, Kernel] = {}
     for before, layer in zip((None, *group.layers), group.layers, strict=False):
         if before is not None and before.stays:
             continue
-        key = id(layer.kernel)
+        key = layer.kernel.key
         kernels[key] = layer.kernel
         total[key] = total.get(key, 0) + compiler.cycles(layer.kernel)
     return [kernels[key] for key in sorted(total, key=lambda key: -total[key])]
 
 
 def _with(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:
-    return replace(layer, kernel=other) if layer.kernel is kernel else layer
+    return replace(layer, kernel=other) if layer.kernel.key == kernel.key else layer

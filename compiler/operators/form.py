@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ACCUMULATOR_BYTES = 4
 FormT = TypeVar("FormT", bound="TensorForm")
 KnobsT = TypeVar("KnobsT", bound="DataclassInstance")
+FormKey: TypeAlias = tuple[Description, Config, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,12 @@ class Form(ABC):
 
     spec: Description
     config: Config
+    number: int = -1            # among those that the operator lists; -1: the plain one, unlisted
+
+    @property
+    def key(self) -> FormKey:
+        """What tells forms apart, by value: an operator always lists the same ones."""
+        return self.description, self.config, self.number
 
     @property
     def handicap(self) -> float:

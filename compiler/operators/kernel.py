@@ -19,7 +19,7 @@ from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ..errors import CompileError
 from .choice import INSTRUCTIONS, Candidate, Cost, check_knobs, fastest, rank_candidates
 from .description import Description, Epilogue
-from .form import ACCUMULATOR_BYTES, Form, FormT, KnobsT, Template
+from .form import ACCUMULATOR_BYTES, Form, FormKey, FormT, KnobsT, Template
 from .packing import Array, check_operands
 from .program_cache import cached_program
 
@@ -31,7 +31,8 @@ REMEMBERED = 64             # descriptions whose forms are kept
 
 
 DescriptionT = TypeVar("DescriptionT", bound=Description)
-Built = dict[tuple[int, object], "Kernel"]     # by the identity of their form, and by their knobs
+KernelKey: TypeAlias = tuple[FormKey, object]       # of a form, and knobs
+Built = dict[KernelKey, "Kernel"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,11 @@ class Kernel:
     knobs: Any                  # of its template, or of each phase
     program: Program
     loops: Callable[[], Nest] = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> KernelKey:
+        """What tells kernels apart that a network is compiled with, by value."""
+        return self.form.key, self.knobs
 
     @property
     def nest(self) -> Nest:
@@ -109,7 +115,8 @@ AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all
 
 @lru_cache(REMEMBERED)
 def _forms(operator: AnyOperator, spec: Description, config: Config) -> tuple[Any, ...]:
-    return tuple(operator.forms(spec, config))
+    return tuple(replace(form, number=number)
+                 for number, form in enumerate(operator.forms(spec, config)))
 
 
 def compile_by_form(operator: Operator[DescriptionT, FormT, KnobsT], spec: DescriptionT,
@@ -162,9 +169,10 @@ def _kernel(template: Template[FormT, KnobsT], candidate: Candidate[FormT, Knobs
     form, knobs, built = candidate.form, candidate.knobs, options.built
     if built is None or not options.hide_latency:
         return _build_kernel(template, form, knobs, options.hide_latency)
-    if (id(form), knobs) not in built:      # the kernel keeps the form, so that none has its number
-        built[id(form), knobs] = _build_kernel(template, form, knobs, True)
-    return built[id(form), knobs]
+    key = form.key, knobs
+    if key not in built:
+        built[key] = _build_kernel(template, form, knobs, True)
+    return built[key]
 
 
 def _build_kernel(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT,

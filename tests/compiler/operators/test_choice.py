@@ -10,6 +10,7 @@ from microtron.base.errors import ExecutionError
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators import choice
+from microtron.compiler.operators.catalogue import operator_of
 from microtron.compiler.operators.choice import (
     Candidate,
     candidates,
@@ -22,6 +23,7 @@ from microtron.compiler.operators.dense import dense, dense_schedule
 from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule, grouped
 from microtron.compiler.operators.elementwise import elementwise, elementwise_schedule
 from microtron.compiler.operators.form import Template
+from microtron.compiler.operators.kernel import Options, _forms
 from microtron.compiler.operators.pool import pool, pool_schedule
 from microtron.compiler.operators.work import Work
 from microtron.isa.config import Config, base, tiny
@@ -267,3 +269,18 @@ def test_the_schedule_follows_the_memory_it_is_for():
     assert (near.form.skips_columns, far.form.skips_columns) == (True, False)
     assert (microtron.simulate(far.program, memory=slow).cycles
             < microtron.simulate(near.program, memory=slow).cycles)
+
+
+def test_kernels_that_were_built_are_found_by_value():
+    spec = conv2d.Conv2d(height=6, width=6, channels_in=3, channels_out=8, kernel=(3, 3))
+    operator, built = operator_of(spec), {}
+    first = operator.compile_spec(spec, tiny, Options(built=built))
+    before = dict(built)
+    _forms.cache_clear()
+    assert operator.compile_spec(replace(spec), tiny, Options(built=built)) is first
+    assert built == before
+    forms = operator.forms_of(spec, tiny)
+    assert len({form.key for form in forms}) == len(forms) > 1
+    other = operator.compile_spec(replace(spec, stride=(2, 2)), tiny, Options(built=built))
+    assert other is not first
+    assert len(built) > len(before)
