@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from amaranth.hdl import Value
 from amaranth.lib import data
 
+from ..isa.config import Config
 from ..isa.instructions import ISA, POSITION_BITS, Buffer, Engine, Instruction
 from ..isa.record import Field, Record, fields_of, reserved_bytes
 
@@ -45,14 +46,15 @@ def _element(field: Field, word: Value, number: int) -> Value:
     return part.as_signed() if field.scalar.signed else part
 
 
-def breaches(instruction: type[Instruction], word: Value) -> list[Value]:
-    """The rules of the ISA, the same as in software, and whether a word with this opcode breaks
-    them."""
+def breaches(instruction: type[Instruction], word: Value, config: Config) -> list[Value]:
+    """The rules of the ISA for an accelerator, the same as in software, and whether a word with
+    this opcode breaks them."""
     fields = unpack(instruction, word)
     return [*(word[8 * offset:8 * offset + 8] != 0 for offset in reserved_bytes(instruction)),
             *(_is_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
               if field.kind is not None),
-            *(Value.cast(broken).any() for broken, _ in instruction.rules(fields))]
+            *(Value.cast(broken).any() for broken, _ in (
+                *instruction.rules(fields), *instruction.lacks(fields, config)))]
 
 
 def _is_unnamed(field: Field, value: Value) -> Value:

@@ -13,11 +13,14 @@ from ..base.keywords import KeywordsChecked
 from .instructions import (
     ISA,
     SCRATCHPADS,
+    TABLE_WORDS,
+    TABLES,
     WINDOW_ROWS,
     WINDOW_TAPS,
     Buffer,
     Instruction,
     MicroOp,
+    Table,
     Window,
 )
 
@@ -82,6 +85,8 @@ class Config(KeywordsChecked):
     cycles_only: int = choice(0, "1: hardware counts the cycles of a run alone, not what engines "
                                  "do and wait for", omit_default=True, has_register=False,
                              microarchitectural=True)
+    tables: int = choice(0, "tables of 256 results that the ALU holds: 0 or 8", omit_default=True,
+                         has_register=False)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -151,6 +156,13 @@ class Config(KeywordsChecked):
             if not low <= value <= high:
                 raise ConfigError(f"{name} is {value}, but must be from {low} to {high}")
 
+        if self.tables not in (0, TABLES):
+            raise ConfigError(f"tables is {self.tables}, but must be 0 or {TABLES}")
+        if self.tables and tiles < self.table_tiles:
+            raise ConfigError(f"tables is {self.tables}, but acc_bytes is {self.acc_bytes}: a "
+                              f"table is filled from {self.table_tiles} tiles of the accumulator, "
+                              f"which has {tiles}; set tables = 0 or larger acc_bytes")
+
     def tile_bytes(self, buffer: Buffer) -> int:
         """Bytes of one tile of a scratchpad as it lies in DRAM."""
         match buffer:
@@ -188,7 +200,13 @@ class Config(KeywordsChecked):
     @property
     def instructions(self) -> tuple[type[Instruction], ...]:
         """Those that the accelerator has; any other word is illegal."""
-        return tuple(each for each in ISA if each is not Window or self.has_windows)
+        absent = {*(() if self.has_windows else (Window,)), *(() if self.tables else (Table,))}
+        return tuple(each for each in ISA if each not in absent)
+
+    @property
+    def table_tiles(self) -> int:
+        """Accumulator tiles that a table is filled from."""
+        return -(-TABLE_WORDS // (self.batch * self.block_out))
 
     @property
     def depthwise_lanes(self) -> int:
@@ -258,7 +276,7 @@ tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt
               acc_bytes=8 << 10, out_bytes=2 << 10)
 small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
                wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10, vector_cycles=2)
-base = Config(window_taps=3)
+base = Config(window_taps=3, tables=8)
 # The array of `base` as an xc7z020 holds it; see docs/configurations.md.
 lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycles=2)
 slim = dataclasses.replace(lean, vector_cycles=4)       # and as an LFE5U-85F does

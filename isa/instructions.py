@@ -23,6 +23,11 @@ SEGMENT_ALIGNMENT = 4096    # bytes; bases on this grid make 4 KiB bursts a matt
 PARAMETER_TILES = 3         # accumulator tiles read by requantize: bias, multiplier, shift
 WINDOW_TAPS = 3             # products in a sum of a window
 WINDOW_ROWS = 4             # rows of weights in a group, which a window takes the first three of
+TABLES = 8                  # that the ALU holds, if it holds any
+TABLE_ENTRIES = 256         # results of one table: one for each number of 8 bits
+WORD_ENTRIES = 4            # entries in a lane of an accumulator tile
+TABLE_WORDS = TABLE_ENTRIES // WORD_ENTRIES
+TABLE_SHIFT = 5             # where the flags of a requantize have the number of a table
 
 
 class Engine(IntEnum):
@@ -102,12 +107,17 @@ class Rounding(IntEnum):
 
 
 class RequantizeFlags(IntFlag):
-    """How a requantize rounds and where it writes. Neither EVEN nor AWAY: rounds twice."""
+    """How a requantize rounds, where it writes, and whether results are looked up in a table.
+    Neither EVEN nor AWAY: rounds twice. The numbers of TABLE_… add up to that of the table."""
 
     ACC = 1 << 0            # write to the accumulator instead of the out buffer
     WIDE = 1 << 1           # with ACC: keep 32 bits, no zero point, no clamp
     EVEN = Rounding.EVEN << 2
     AWAY = Rounding.AWAY << 2
+    LOOKUP = 1 << 4         # write the table's entry for the result, in its place
+    TABLE_1 = 1 << TABLE_SHIFT
+    TABLE_2 = 2 << TABLE_SHIFT
+    TABLE_4 = 4 << TABLE_SHIFT
 
 
 class SyncAction(IntEnum):
@@ -128,6 +138,7 @@ class Opcode(IntEnum):
     STORE = 6
     SYNC = 7
     WINDOW = 8
+    TABLE = 9
 
 
 LOOPS = ("outer", "middle", "inner")
@@ -174,6 +185,11 @@ class Instruction(Record):
             own = cls.engine.name.lower()
             yield either & (1 << cls.engine) != 0, lambda: (
                 f"wait and post must not name {own}, its own engine, which runs in order already")
+
+    @classmethod
+    def lacks(cls, fields: Any, config: Any) -> Iterator[Rule]:
+        """Rules of accelerators that lack something: `config` is theirs."""
+        yield from ()
 
     def encode(self) -> bytes:
         return bytes([self.opcode]) + super().encode()[self.lead:]
@@ -343,7 +359,8 @@ class Requantize(Instruction):
 
     The parameters of a channel block are three accumulator tiles in a row: bias, multiplier,
     shift. They stand at `params + params_stride × outer` and are read when an iteration of the
-    outer loop begins. ReLU and clip are `low` and `high`.
+    outer loop begins. ReLU and clip are `low` and `high`. With `lookup`, results for `out` are
+    entries of a table: that for r is entry r + 128. Needs `tables` = 8.
     """
 
     opcode = Opcode.REQUANTIZE
@@ -366,16 +383,57 @@ class Requantize(Instruction):
     @classmethod
     def rules(cls, fields: Any) -> Iterator[Rule]:
         yield from super().rules(fields)
-        acc, wide, even, away = (fields.flags & each != 0 for each in RequantizeFlags)
+        acc, wide, even, away, lookup, *number = (
+            fields.flags & each != 0 for each in RequantizeFlags)
         yield wide > acc, lambda: (
             "flags has WIDE without ACC, but out holds 8 bits only")
         yield even & away, lambda: "flags has both EVEN and AWAY, but rounds one way only"
         yield fields.low > fields.high, lambda: (
             f"low is {fields.low}, above high, which is {fields.high}")
+        yield lookup & acc, lambda: (
+            "flags has LOOKUP and ACC, but only results for out are looked up")
+        for each in number:
+            yield each > lookup, lambda: "flags has a table, which means nothing without LOOKUP"
+
+    @classmethod
+    def lacks(cls, fields: Any, config: Any) -> Iterator[Rule]:
+        if not config.tables:
+            yield fields.flags & RequantizeFlags.LOOKUP != 0, lambda: (
+                f"flags has LOOKUP, but tables is {config.tables}, and lookups need {TABLES}")
 
     @property
     def rounding(self) -> Rounding:
         return Rounding(self.flags >> 2 & 3)
+
+    @property
+    def table(self) -> int:
+        """The number of its table, if it looks results up."""
+        return int(self.flags) >> TABLE_SHIFT
+
+
+def lookup_flags(table: int) -> RequantizeFlags:
+    """What makes a requantize look its results up in a table."""
+    return RequantizeFlags.LOOKUP | RequantizeFlags(table << TABLE_SHIFT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Instruction):
+    """Fill a table with its 256 entries from accumulator tiles, four to a lane.
+
+    The lanes of the tiles, in order, are the words of the table, 64 in all: each has four entries
+    of 8 bits, the first in its lowest byte. Takes a step for each word. Needs `tables` = 8.
+    """
+
+    opcode = Opcode.TABLE
+    engine = Engine.ALU
+    table: int = operand(u8, "number of the table")
+    src: int = operand(u16, "first accumulator tile")
+
+    @classmethod
+    def rules(cls, fields: Any) -> Iterator[Rule]:
+        yield from super().rules(fields)
+        yield fields.table >= TABLES, lambda: (
+            f"table is {fields.table}, but there are {TABLES} (0 to {TABLES - 1})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -413,7 +471,7 @@ class Sync(Instruction):
 
 
 ISA: tuple[type[Instruction], ...] = (
-    Load, Gemm, Window, Alu, AluI, Requantize, Store, Sync)
+    Load, Gemm, Window, Alu, AluI, Requantize, Table, Store, Sync)
 
 
 def _segment_rule(fields: Any) -> Rule:

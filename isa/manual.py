@@ -21,12 +21,14 @@ from .instructions import (
     ISA_VERSION,
     SEGMENT_ALIGNMENT,
     SEGMENTS,
+    TABLES,
+    WORD_ENTRIES,
     Buffer,
     Engine,
     Instruction,
     MicroOp,
 )
-from .manual_prose import ASSEMBLY, EXAMPLE, OPENING, WINDOW_EXAMPLE
+from .manual_prose import ASSEMBLY, EXAMPLE, OPENING, TABLE_EXAMPLE, WINDOW_EXAMPLE
 from .record import Record, fields_of, reserved_bytes
 from .registers import Control, Status, register_map
 
@@ -40,7 +42,8 @@ def manual(instructions: Instructions = ISA) -> str:
     parts = [
         OPENING.format(version=ISA_VERSION, bytes=INSTRUCTION_BYTES, preset="base",
                        engines=_engines(instructions), buffers=_buffers(), segments=SEGMENTS,
-                       alignment=SEGMENT_ALIGNMENT, window=WINDOW_EXAMPLE),
+                       alignment=SEGMENT_ALIGNMENT, window=WINDOW_EXAMPLE, table=TABLE_EXAMPLE,
+                       tables=TABLES, entries=WORD_ENTRIES),
         ASSEMBLY.format(bytes=INSTRUCTION_BYTES, example=_code(EXAMPLE.splitlines())),
         "## Instructions", *(section(kind) for kind in instructions),
         "## Micro-ops", section(MicroOp),
@@ -86,7 +89,7 @@ def section(record: type[Record]) -> str:
 def _example(record: type[Record]) -> str:
     """Its longest line in the examples; for one that is not there, its defaults."""
     lines = [" ".join(line.partition(";")[0].split())
-             for line in (*EXAMPLE.splitlines(), WINDOW_EXAMPLE)]
+             for line in (*EXAMPLE.splitlines(), WINDOW_EXAMPLE, *TABLE_EXAMPLE.splitlines())]
     lines = [line for line in lines if re.match(rf"{_name(record)}\b", line)]
     if lines:
         return max(lines, key=len)

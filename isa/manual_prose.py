@@ -69,6 +69,21 @@ equals a depthwise gemm with an inner loop of N − 2, `first_uop`, and three mi
 `src + t × src_step` and `wgt + t × (wgt_step + 1)` for t = 0, 1, 2. Only accelerators with
 `window_taps` = 3 have this instruction; for others it is a word that is no instruction.
 
+### Tables
+
+A [requantize](#requantize) with `lookup` writes to `out` what a table of 256 entries has for each
+result: any function of a number of 8 bits, for no cycle more. There are {tables} tables, and the
+ALU alone knows them. A [table](#table) fills one from accumulator tiles, which a load has brought
+there; its words are the lanes of these tiles, {entries} entries each. Entry n is for the result
+n − 128.
+
+```text
+{table}
+```
+
+Only accelerators with `tables` = {tables} have this; for others, both are words that are no
+instruction.
+
 ### Segments
 
 Addresses are a segment and a byte offset. A program names up to {segments} segments; the runtime
@@ -126,6 +141,12 @@ residual is added, negative sums become zero, and the result is scaled to 8 bits
 WINDOW_EXAMPLE = (
     "window wait=load flags=start|first_middle loops=1,3,18 dst_stride=0,0,1 src_stride=0,32,1 "
     "wgt_stride=0,4,0")
+
+TABLE_EXAMPLE = (
+    "load.acc segment=tables shape=1,1,4 post=alu\n"
+    "table wait=load table=3\n"
+    "requantize flags=even|lookup|table_1|table_2 params=4 loops=1,1,64 dst_stride=0,0,1 "
+    "src_stride=0,0,1")
 
 EXAMPLE = """\
 .config tiny                        ; tiles of 1×4 activations, 4×4 weights

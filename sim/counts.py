@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..isa.config import Config
 from ..isa.instructions import (
+    TABLE_WORDS,
     WINDOW_TAPS,
     Alu,
     AluI,
@@ -21,6 +22,7 @@ from ..isa.instructions import (
     Load,
     Requantize,
     Store,
+    Table,
     Window,
 )
 from ..isa.stream import Stream
@@ -33,7 +35,7 @@ class Counts:
     instructions: dict[str, int]        # by mnemonic
     tile_products: int                  # micro-ops executed by gemm, iterations of windows
     macs: int                           # multiplications in them; fewer where depthwise
-    alu_vectors: int                    # tiles written by alu, alui and requantize
+    alu_vectors: int                    # tiles written by alu, alui and requantize, words of tables
     bytes_loaded: dict[str, int]        # from DRAM, by buffer
     bytes_stored: dict[str, int]
     most_tokens: dict[str, int]         # highest value of each counter used, as `load → gemm`
@@ -62,8 +64,9 @@ def count(code: Stream, config: Config, most_tokens: dict[str, int]) -> Counts:
         tile_products=dense + by_lane + total(_iterations(windows)),
         macs=config.batch * ((by_lane + by_lane_in_windows) * config.depthwise_lanes
                              + dense * config.block_in * config.block_out),
-        alu_vectors=sum(total(_iterations(words_of(kind))) for kind in (Alu, AluI, Requantize)
-                        if numbers[kind.opcode]),
+        alu_vectors=TABLE_WORDS * numbers[Table.opcode] + sum(
+            total(_iterations(words_of(kind))) for kind in (Alu, AluI, Requantize)
+            if numbers[kind.opcode]),
         bytes_loaded=_bytes(words_of(Load), config), bytes_stored=_bytes(words_of(Store), config),
         most_tokens=most_tokens)
 

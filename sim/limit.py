@@ -12,7 +12,18 @@ import numpy.typing as npt
 
 from ..base.errors import ExecutionError
 from ..isa.config import Config
-from ..isa.instructions import Alu, AluI, Buffer, Gemm, Load, Requantize, Store, Window
+from ..isa.instructions import (
+    TABLE_WORDS,
+    Alu,
+    AluI,
+    Buffer,
+    Gemm,
+    Load,
+    Requantize,
+    Store,
+    Table,
+    Window,
+)
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..isa.stream import Stream, positions_of
@@ -68,6 +79,7 @@ def work_of(program: Program) -> Numbers:
         work[positions] = _product(words, "loops")
         if kind is Gemm:
             work[positions] *= words["count"]
+    work[positions_of(program.code, Table)[0]] = TABLE_WORDS
     positions, words = positions_of(program.code, Load)
     work[positions] = _count_tiles_written(words)
     positions, words = positions_of(program.code, Store)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ..base.errors import MicrotronError
 from ..isa.config import Config, tiny
-from ..isa.instructions import WINDOW_ROWS, WINDOW_TAPS
+from ..isa.instructions import TABLES, WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..isa.memory_timing import MemoryTiming
 from ..sim.functional.simulator import Functional
 from .compare import Case, Comparison, compare_case
@@ -22,9 +22,10 @@ from .random_programs import random_program
 SMALL = {
     "tiny": tiny,
     "batch": replace(tiny, batch=2, block_in=8, bus_bits=128, address_bits=40, vector_cycles=4,
-                     window_taps=3),
+                     window_taps=3, tables=8),
     "int4": replace(tiny, wgt_bits=4, block_out=8, bus_bits=256, address_bits=40, acc_banks=2,
-                    queue_depth=2, reads_in_flight=2, writes_in_flight=1, window_taps=3),
+                    queue_depth=2, reads_in_flight=2, writes_in_flight=1, window_taps=3,
+                    tables=8),
 }
 LENGTHS = (5, 30, 60)           # of programs
 WRONG_LIMIT = 20_000            # cycles of a wrong program that are compared
@@ -62,8 +63,10 @@ def random_config(seed: int) -> Config:
         lanes = config.batch * config.block_out
         config = replace(config, vector_cycles=min(lanes, rng.choice((1, 1, 2, 4, 8, 16))))
         windows = min(config.block_in, config.block_out) >= WINDOW_ROWS and rng.random() < 0.5
-        return replace(config, window_taps=WINDOW_TAPS if windows else 1,
-                       cycles_only=int(rng.random() < 0.25))
+        config = replace(config, window_taps=WINDOW_TAPS if windows else 1,
+                         cycles_only=int(rng.random() < 0.25))
+        enough = config.tiles(Buffer.ACC) >= config.table_tiles
+        return replace(config, tables=TABLES if enough and rng.random() < 0.5 else 0)
 
 
 def right_case(config: Config, seed: int) -> Case:

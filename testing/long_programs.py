@@ -25,6 +25,7 @@ from ..isa.instructions import (
     Load,
     Requantize,
     Store,
+    Table,
     Window,
 )
 from ..isa.program import Program
@@ -84,6 +85,8 @@ def _longer(instruction: Instruction, config: Config, rng: random.Random) -> Ins
         case Requantize():
             return replace(instruction, loops=_loops(rng), dst_stride=_stride(rng),
                            src_stride=_stride(rng), **_bases(config, rng, "dst", "src", "params"))
+        case Table():
+            return replace(instruction, **_bases(config, rng, "src"))
         case Load() if instruction.buffer != Buffer.UOP:
             top, bottom, left, right = rng.choices((0, 0, 1, 20), k=4)
             return replace(instruction, **_box(instruction.buffer, config, rng),

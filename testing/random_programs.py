@@ -17,6 +17,7 @@ from ..isa.config import INDEX_BITS, Config
 from ..isa.instructions import (
     PARAMETER_TILES,
     SCRATCHPADS,
+    TABLES,
     WINDOW_ROWS,
     WINDOW_TAPS,
     Alu,
@@ -33,7 +34,9 @@ from ..isa.instructions import (
     Store,
     Sync,
     SyncAction,
+    Table,
     Window,
+    lookup_flags,
 )
 from ..isa.program import Access, Program, Segment
 from ..isa.stream import encode, encode_micro_ops
@@ -72,6 +75,7 @@ class Draft:
     uops: list[MicroOp] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
     scratch_bytes: int = 0
+    tables: tuple[int, ...] = ()        # that it fills and looks results up in
 
     @property
     def dense(self) -> int:
@@ -94,6 +98,7 @@ def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
     makers: list[Callable[[Draft], Instruction | None]] = [
         _load, _load, _gemm, _gemm, _gemm, _alu, _alui, _requantize, _store]
     makers += [_window_product, _window_product] if config.has_windows else []
+    makers += [_table] if config.tables else []
     while len(draft.code) < length:
         if draft.rng.random() < 0.02:
             draft.code.append(Sync(action=SyncAction.BARRIER))
@@ -108,6 +113,8 @@ def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
 def _window(draft: Draft, buffer: Buffer) -> Part:
     capacity = draft.config.tiles(buffer)
     tiles = min(capacity, UOPS if buffer == Buffer.UOP else draft.rng.choice((12, WINDOW_TILES)))
+    if buffer == Buffer.ACC and draft.config.tables:
+        tiles = max(tiles, draft.config.table_tiles)
     # Rows of weights, and groups of lanes, must be addressable too.
     parts = {Buffer.WGT: draft.config.block_out, Buffer.INP: draft.config.inp_groups,
              Buffer.ACC: draft.config.acc_groups}
@@ -135,6 +142,13 @@ def _fill(draft: Draft) -> None:
     draft.code.append(AluI(op=AluOp.MOVE, dst=out.first, loops=(1, 1, out.tiles),
                            dst_stride=(0, 0, 1), target=Buffer.OUT,
                            immediate=draft.rng.randint(-200, 200)))
+    if draft.config.tables:
+        draft.tables = tuple(draft.rng.sample(range(TABLES), 2))
+        acc = draft.windows[Buffer.ACC]
+        for number in draft.tables:
+            src = acc.place(draft.rng, 0, draft.config.table_tiles - 1)
+            assert src is not None, "the window is large enough"
+            draft.code.append(Table(table=number, src=src))
 
 
 def _drain(draft: Draft) -> None:
@@ -337,6 +351,8 @@ def _requantize(draft: Draft) -> Requantize | None:
     flags = rng.choice((RequantizeFlags(0), RequantizeFlags.ACC,
                         RequantizeFlags.ACC | RequantizeFlags.WIDE))
     flags |= rng.choice((RequantizeFlags(0), RequantizeFlags.EVEN, RequantizeFlags.AWAY))
+    if draft.tables and not flags & RequantizeFlags.ACC and rng.random() < 0.7:
+        flags |= lookup_flags(rng.choice(draft.tables))
     target = Buffer.ACC if flags & RequantizeFlags.ACC else Buffer.OUT
     src, src_stride = _walk(draft, Buffer.ACC, loops)
     dst, dst_stride = _walk(draft, target, loops)
@@ -344,6 +360,11 @@ def _requantize(draft: Draft) -> Requantize | None:
     return Requantize(flags=flags, dst=dst, src=src, params=params, loops=loops,
                       dst_stride=dst_stride, src_stride=src_stride, params_stride=step,
                       zero_point=rng.randint(-128, 127), low=low, high=high)
+
+
+def _table(draft: Draft) -> Table | None:
+    src = draft.windows[Buffer.ACC].place(draft.rng, 0, draft.config.table_tiles - 1)
+    return None if src is None else Table(table=draft.rng.choice(draft.tables), src=src)
 
 
 def _box(draft: Draft, buffer: Buffer, size: int) -> tuple[Triple, int, tuple[int, int]] | None:

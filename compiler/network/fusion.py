@@ -11,15 +11,31 @@ from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.layers.window import Conv
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
+from ..graph.operations.pointwise.quantize import Lookup
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.convolution.conv_global_average import AveragedConv2d
 from ..operators.convolution.residual import ResidualConv2d
 from ..operators.depthwise.conv_separable import MIXED, WINDOW, ConvSeparable
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.separable import Separable
+from ..operators.description import TABLE_OPERATORS, Epilogue
 from ..operators.elementwise.elementwise import Elementwise
 from ..operators.pool.pool import Kind, Pool
 from .task import Task
+
+
+def lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+    """Tables that nodes before them can look their results up in: each with that node, and the task
+    of both."""
+    for name, task in tasks.items():
+        if not isinstance(graph.nodes[name].operation, Lookup):
+            continue
+        chosen = task.reads["left"]
+        spec = tasks[chosen].spec if chosen in tasks else None
+        if isinstance(spec, Epilogue) and spec.operator in TABLE_OPERATORS and (
+                not spec.wide and not spec.lookup and _only_reader(graph, chosen) == name):
+            assert isinstance(task.spec, Elementwise)
+            yield name, chosen, replace(tasks[chosen], spec=replace(spec, lookup=task.spec.lookup))
 
 
 def fused_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
@@ -118,12 +134,13 @@ def _separable_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[
     """1 × 1 convolutions of what a depthwise one computes."""
     for name, task in tasks.items():
         spec, chosen = task.spec, task.reads.get("data", "")
-        if type(spec) is not Conv2d or spec.planes > 1 or any(spec.pad) or (
+        if type(spec) is not Conv2d or spec.planes > 1 or spec.lookup or any(spec.pad) or (
                 (*spec.kernel, *spec.stride) != (1, 1, 1, 1)):
             continue
         first = tasks.get(chosen)
         if first is not None and type(first.spec) is Depthwise and first.spec.planes == 1 and (
-                first.axes == task.axes and _only_reader(graph, chosen) == name):
+                not first.spec.lookup and first.axes == task.axes
+                and _only_reader(graph, chosen) == name):
             yield name, chosen, _separable(first, task)
 
 

@@ -223,7 +223,7 @@ class LayerCompiler:
         if given is not task.constants:             # those of another task of the node
             blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
                      if each.name in task.reads}
-            packed = form.pack(check_operands(form.operands, {**blank, **task.constants}))
+            packed = form.packed(check_operands(form.operands, {**blank, **task.constants}))
             known = {name: each for name, each in packed.items() if name not in task.reads}
             self.packed[node, form.key] = task.constants, known
         return known

@@ -15,7 +15,7 @@ from ..operators.convolution.residual import ResidualConv2d
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.separable import Separable
 from ..operators.elementwise.lanewise import Lanewise
-from .fusion import conv_separable_tasks, fused_tasks
+from .fusion import conv_separable_tasks, fused_tasks, lookup_tasks
 from .layers import LayerCompiler
 from .network import Decision, Where
 from .task import Task, task_of
@@ -76,6 +76,12 @@ def _fuse(graph: Graph, compiler: LayerCompiler, tasks: dict[str, Task],
     """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
     Returns the tasks that they were, by the node that stands for all."""
     apart: dict[str, dict[str, Task]] = {}
+    for name, part, task in list(lookup_tasks(graph, tasks)):       # which costs nothing
+        if part in tasks:
+            apart[name] = {each: tasks[each] for each in (name, part)}
+            tasks[name] = task
+            del tasks[part]
+            decisions[part] = Decision(Where.FUSED, name)
     candidates = list(fused_tasks(graph, tasks))
     residuals = {part: (tasks[name], task) for name, part, task in candidates
                  if isinstance(task.spec, ResidualConv2d)}

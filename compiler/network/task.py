@@ -27,7 +27,7 @@ from ..graph.operations.layers.window import (
     common_channel_axis,
 )
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
-from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
+from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Lookup, Rescale
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.types import Array, Shape, TensorType
 from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
@@ -107,7 +107,6 @@ REASONS = {
     "Softmax": "no exponential in the ALU",
     "LogSoftmax": "no exponential in the ALU",
     "FixedPointSoftmax": "no exponential in the ALU",
-    "Lookup": "no table of values in the ALU",
     "Unary": "no such function in the ALU",
     "Quantize": "real arithmetic runs on the CPU",
     "Dequantize": "real arithmetic runs on the CPU",
@@ -397,7 +396,18 @@ def _rescale(graph: Graph, node: Node, operation: Rescale | Clamp, config: Confi
     return Task(spec, {"left": operation.x})
 
 
+def _lookup(graph: Graph, node: Node, operation: Lookup, config: Config) -> Task:
+    """A table alone is one after a rescale that changes nothing."""
+    if not config.tables:
+        raise RefusalError("no table of values in the ALU")
+    _check_activation(graph.type_of(operation.x), "input")
+    table = constant_of(graph, operation.table, "tables")
+    spec = Elementwise(operation=Operation.RESCALE, channels=1, lookup=tuple(table.tolist()))
+    return Task(spec, {"left": operation.x})
+
+
 # In the order in which they are asked.
 MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
     Conv: (_convolution,), TransposedConv: (_transposed_conv_task,), Pool: (_pool,),
-    MatMul: (_matrix,), Binary: (_binary, _broadcast), Rescale: (_rescale,), Clamp: (_rescale,)}
+    MatMul: (_matrix,), Binary: (_binary, _broadcast), Rescale: (_rescale,), Clamp: (_rescale,),
+    Lookup: (_lookup,)}

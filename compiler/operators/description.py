@@ -17,7 +17,7 @@ from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, quote
 from ...base.keywords import KeywordsChecked
-from ...isa.instructions import Rounding
+from ...isa.instructions import TABLE_ENTRIES, Rounding
 from ..accelerator.selection.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
 
@@ -25,6 +25,7 @@ LARGEST = 1 << 16           # of every extent: what tile indices and loops are m
 LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
 WIDE_OPERATORS = ("conv2d", "dense", "depthwise", "grouped")
+TABLE_OPERATORS = (*WIDE_OPERATORS, "elementwise")      # that look results up
 KINDS: dict[type[Any], dict[str, Any]] = {}
 
 
@@ -65,6 +66,8 @@ class Description(KeywordsChecked):
 
     def _accepted(self, name: str, kind: Any, value: Any) -> Any:
         """A field's value in its proper type."""
+        if get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis:
+            return self._entries(name, value)
         if get_origin(kind) is tuple:
             return self._numbers(name, len(get_args(kind)), value)
         if kind is int:
@@ -106,6 +109,16 @@ class Description(KeywordsChecked):
             raise self.wrong(name, value, f"one number or {count}: {each}")
         return tuple(self._integer(name, part, None if parts == [value] * count else value)
                      for part in parts)
+
+    def _entries(self, name: str, value: Any) -> tuple[int, ...]:
+        """A table: as many numbers as there are results, or none."""
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if value == "":
+            return ()               # as a command line has it
+        if not isinstance(value, Sequence) or isinstance(value, str) or (
+                len(value) not in (0, TABLE_ENTRIES)):
+            raise self.wrong(name, value, f"{TABLE_ENTRIES} numbers, or none")
+        return tuple(self._integer(name, each, value) for each in value)
 
     def _member(self, name: str, kind: type[Enum], value: Any) -> Enum:
         names = {str(key).lower(): member for member in kind
@@ -151,9 +164,16 @@ class Epilogue(Description):
     rounding: Rounding = setting("how results are rounded: twice, even or away",
                                  Rounding.TWICE)
     wide: bool = setting("results keep 32 bits: scaled, but neither clamped nor narrowed", False)
+    lookup: tuple[int, ...] = setting(
+        "a table that has another number for each result, that of -128 first; none if empty", (),
+        low=LOW, high=HIGH)
 
     def check(self) -> None:
         self.check_bounds("low", "high")
+        if self.lookup and (self.wide or self.operator not in TABLE_OPERATORS):
+            raise self.wrong("lookup", self.lookup, (
+                "empty if results are wide" if self.wide else
+                f"empty: only {', '.join(TABLE_OPERATORS)} look results up"))
         if not self.wide:
             return
         if self.operator not in WIDE_OPERATORS:
@@ -168,4 +188,4 @@ class Epilogue(Description):
         if self.wide:
             return scale_function(self.rounding)
         return requantize_function(rounding=self.rounding, zero_point=self.zero_point_out,
-                                   low=self.low, high=self.high)
+                                   low=self.low, high=self.high, lookup=self.lookup)

@@ -22,7 +22,7 @@ from ..schedule.schedule import Schedule
 from .cost_model import Column, Mask, Size
 from .description import Description
 from .layout import Layout
-from .packing import Array, Operand
+from .packing import Array, Operand, pack_tables
 from .work import Work
 
 if TYPE_CHECKING:
@@ -96,6 +96,16 @@ class Form(ABC):
     @abstractmethod
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """The inputs of a program from operands that have been checked."""
+
+    @property
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """What its program looks results up in, by number."""
+        lookup = getattr(self.spec, "lookup", ())
+        return (lookup,) if lookup else ()
+
+    def packed(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """All inputs of a program, its tables included."""
+        return {**self.pack(given), **pack_tables(self.tables, self.config)}
 
     @abstractmethod
     def unpack(self, output: Array) -> Array:

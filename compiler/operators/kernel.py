@@ -78,7 +78,7 @@ class Kernel:
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """The inputs of the program, made from a user's operands, which are checked."""
-        return self.form.pack(check_operands(self.form.operands, given))
+        return self.form.packed(check_operands(self.form.operands, given))
 
     def unpack(self, outputs: Mapping[str, Array]) -> Array:
         """The result in the user's layout, made from the program's output."""
@@ -187,7 +187,7 @@ def _build_kernel(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT,
     def emit_program() -> Program:
         from ..accelerator.emission.emit import emit
         return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
-                    interleaves=form.interleaves)
+                    interleaves=form.interleaves, tables=len(form.tables))
 
     program = cached_program(emit_program, form.config, template.schedule, form, knobs,
                              hide_latency)

@@ -6,7 +6,7 @@ later and give a wrong result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scale
 from ...isa.config import Config
-from ...isa.instructions import PARAMETER_TILES
+from ...isa.instructions import PARAMETER_TILES, TABLE_ENTRIES
+from ..accelerator.emission.assemble_program import TABLE_INPUT
 from ..errors import CompileError
 
 Array = npt.NDArray[Any]
@@ -181,6 +182,17 @@ def pack_parameters(bias: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.A
                      for each in given.values()])
     tiles = rows.reshape(PARAMETER_TILES, -1, 1, config.block_out).transpose(1, 0, 2, 3)
     return np.ascontiguousarray(np.repeat(tiles, config.batch, axis=2))
+
+
+def pack_tables(tables: Sequence[Sequence[int]], config: Config) -> dict[str, Array]:
+    """Tables as accumulator tiles, four entries to a lane, under the name that programs have for
+    them; nothing if there are none."""
+    if not tables:
+        return {}
+    lanes = config.table_tiles * config.batch * config.block_out
+    words = np.zeros((len(tables), lanes), "<i4")
+    words.view(np.int8)[:, :TABLE_ENTRIES] = np.array(tables, np.int8)
+    return {TABLE_INPUT: words.reshape(-1, config.batch, config.block_out)}
 
 
 def bias_with_zero_point(bias: Array, weights: Array, zero_point: int) -> Array:

@@ -12,10 +12,11 @@ from ..interfaces import events, tokens
 from ..scratchpad import write_port
 from ..sequencer import Sequencer
 from ..start import start_next
-from .alu_decode import TASK, decoded_layout, operands
+from .alu_decode import decoded_layout, operands, task_layout
 from .alu_issue import AluIssue
 from .alu_lanes import AluLanes, latency
 from .alu_results import DEPTH, AluResults
+from .alu_tables import AluTables
 
 
 def start_to_end(config: Config, steps: int = 1) -> int:
@@ -25,11 +26,11 @@ def start_to_end(config: Config, steps: int = 1) -> int:
 
 
 class AluEngine(Component):
-    """Executes alu, alui and requantize, in order, beginning one before another has ended.
+    """Executes alu, alui, requantize and table, in order, beginning one before another has ended.
 
-        commands ─► Sequencer ─► AluIssue ─► AluLanes ─► AluResults ─► acc, out
-                                  │  ▲ tickets             │
-                     left, right ◄┘  └─────────────────────┘
+        commands ─► Sequencer ─► AluIssue ─► AluLanes ─► AluResults ─► acc
+                                  │  ▲ tickets             │  │
+                     left, right ◄┘  └─────────────────────┘  └─► AluTables ─► out
 
     Rate: a vector every `vector_cycles` cycles, as long as its reads are in different banks and
     nothing more urgent wants these; its write has a port of its own. Each outer iteration of a
@@ -43,9 +44,11 @@ class AluEngine(Component):
     Back-pressure: a command is taken when the sequencer has handed out the last slot of the one
     before. Whatever the accumulator refuses is requested again.
 
-    The end of an instruction is the cycle of its last write. An index outside a scratchpad is
-    reported when everything before it has been written; nothing from that step on happens. From
-    the cycle after `halts`, no command is taken, nothing is written and nothing posted.
+    The end of an instruction is the cycle of its last write; where there are tables, `out` is
+    written `alu_tables.LATENCY` cycles after that, which is before anybody reads it. An index
+    outside a scratchpad is reported when everything before it has been written; nothing from that
+    step on happens. From the cycle after `halts`, no command is taken, nothing but what is in the
+    tables is written, and nothing posted.
 
     Members
     -------
@@ -82,7 +85,8 @@ class AluEngine(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sequencer = sequencer = Sequencer(operands(self.config), TASK, steps=False)
+        m.submodules.sequencer = sequencer = Sequencer(
+            operands(self.config), task_layout(self.config), steps=False)
         m.submodules.issue = issue = AluIssue(self.config)
         m.submodules.lanes = lanes = AluLanes(self.config)
         m.submodules.results = results = AluResults(self.config)
@@ -90,8 +94,9 @@ class AluEngine(Component):
         m.d.comb += [sequencer.takes.eq(issue.takes), sequencer.stops.eq(issue.stops),
                      issue.continues.eq(sequencer.continues)]
         connect(m, issue.tickets, results.tickets)
+        out = self._look_up(m, results) if self.config.tables else results.out
         for inner, outer in ((issue.left, self.left), (issue.right, self.right),
-                             (results.acc, self.acc), (results.out, self.out)):
+                             (results.acc, self.acc), (out, self.out)):
             connect(m, inner, wiring.flipped(outer))
         m.d.comb += [
             lanes.issued.eq(issue.issued), lanes.work.eq(issue.work),
@@ -103,6 +108,14 @@ class AluEngine(Component):
         self._accept(m, sequencer.nests, issue.stops)
         self._complete(m, results)
         return m
+
+    def _look_up(self, m, results):
+        """Results on their way through the tables. Returns where they leave."""
+        m.submodules.tables = tables = AluTables(self.config)
+        connect(m, results.out, tables.results)
+        m.d.comb += [tables.lookup.eq(results.lookup), tables.table.eq(results.table),
+                     tables.fills.eq(results.fills), tables.word.eq(results.word)]
+        return tables.out
 
     def _accept(self, m, nests, stops):
         """Take a command, with its tokens, when the sequencer can take it."""

@@ -9,21 +9,23 @@ from ...isa.instructions import PARAMETER_TILES, Buffer
 from ..accumulator import operand_port, request
 from ..interfaces import bits_for, index
 from ..sequencer import slot_layout
-from .alu_decode import TASK, operands
+from .alu_decode import operands, task_layout
 from .alu_lanes import WORK
-from .alu_results import DEPTH, TICKET, tickets
+from .alu_results import DEPTH, ticket_layout, tickets
 
-# A step. One that fetches a parameter has no result. One that is outside, as its ticket then says,
-# has lost all that it wanted to do when it comes to the front.
-STEP = data.StructLayout({
-    "reads_left": 1,
-    "left": index(),
-    "reads_right": 1,
-    "right": index(),
-    "fetches": PARAMETER_TILES,     # which parameter the right operand is; none for a vector
-    "work": WORK,
-    "ticket": TICKET,
-})
+
+def step_layout(config: Config) -> data.StructLayout:
+    """A step. One that fetches a parameter has no result. One that is outside, as its ticket then
+    says, has lost all that it wanted to do when it comes to the front."""
+    return data.StructLayout({
+        "reads_left": 1,
+        "left": index(),
+        "reads_right": 1,
+        "right": index(),
+        "fetches": PARAMETER_TILES,     # which parameter the right operand is; none for a vector
+        "work": WORK,
+        "ticket": ticket_layout(config),
+    })
 
 
 class AluIssue(Component):
@@ -67,7 +69,7 @@ class AluIssue(Component):
     -------
     slots : In(stream of slot_layout)
         The iterations of instructions, from a sequencer of `alu_decode.operands` whose tag is a
-        TASK. Not taken while parameters are being fetched or both descriptions are in use.
+        task. Not taken while parameters are being fetched or both descriptions are in use.
     tickets : Out(tickets)
         Books the result of each step that is issued, and asks which earlier results the next one
         has to wait for.
@@ -88,11 +90,12 @@ class AluIssue(Component):
     """
 
     def __init__(self, config: Config):
-        self.config = config
+        self.config, self.step = config, step_layout(config)
         super().__init__({
-            "slots": In(stream.Signature(slot_layout(operands(config), TASK, steps=False))),
+            "slots": In(stream.Signature(slot_layout(
+                operands(config), task_layout(config), steps=False))),
             "takes": Out(1), "continues": In(1, init=1),
-            "tickets": Out(tickets),
+            "tickets": Out(tickets(config)),
             "left": Out(operand_port(config)),
             "right": Out(operand_port(config)),
             "issued": Out(1),
@@ -103,7 +106,7 @@ class AluIssue(Component):
 
     def elaborate(self, platform):
         m = Module()
-        step, entering, taken = Signal(STEP), Signal(), Signal()
+        step, entering, taken = Signal(self.step), Signal(), Signal()
         self.renew = Signal()           # the front takes another step, if there is one
         # Spare is, and nothing has stopped; the opposite is a register as well, for few readers.
         free, self.shut = Signal(init=1), Signal()
@@ -143,14 +146,19 @@ class AluIssue(Component):
         right_outside = Mux(parameter[0], _is_outside(slot.at.right, acc_tiles),
                             _is_outside(following, acc_tiles))
         ticket = step.ticket
+        has_target, to_acc = writes, writes & ~task.to_out
+        if self.config.tables:          # whose words are all inside
+            has_target, to_acc = writes & ~task.to_table, to_acc & ~task.to_table
+            m.d.comb += [ticket.to_table.eq(writes & task.to_table), ticket.lookup.eq(task.lookup),
+                         ticket.table.eq(task.table)]
         m.d.comb += [
             outside.eq((reads_left & _is_outside(slot.at.left, acc_tiles))
-                       | (reads_right & right_outside) | (writes & dst_outside)),
+                       | (reads_right & right_outside) | (has_target & dst_outside)),
             step.reads_left.eq(reads_left), step.left.eq(slot.at.left),
             step.reads_right.eq(reads_right), step.right.eq(right),
             step.fetches.eq(Mux(fetches, parameter, 0)),
             step.work.eq(task.work),
-            ticket.to_acc.eq(writes & ~task.to_out), ticket.to_out.eq(writes & task.to_out),
+            ticket.to_acc.eq(to_acc), ticket.to_out.eq(writes & task.to_out),
             ticket.narrow.eq(task.work.control.scaling.narrow),
             ticket.dst.eq(slot.at.dst), ticket.outside.eq(outside), ticket.last.eq(slot.last),
             ticket.post.eq(task.post), ticket.position.eq(task.position),
@@ -158,7 +166,8 @@ class AluIssue(Component):
 
     def _describe(self, m, step, entering, taken, free):
         """The next step for the front, and another one that came while it could not move."""
-        described, spare = Signal(STEP, reset_less=True), Signal(STEP, reset_less=True)
+        described, spare = (Signal(self.step, reset_less=True, name=name)
+                            for name in ("described", "spare"))
         valid, spare_valid = Signal(name="described_valid"), Signal()
         # The description is free, or moves to the front: taken | ~full, and for few, taken | gap.
         self.full, gap, will_be_full = Signal(), Signal(init=1), Signal()
@@ -189,7 +198,7 @@ class AluIssue(Component):
 
     def _mask_outside(self, m, described, valid):
         """The step that is described, or one that does nothing if it is outside."""
-        inside, step = ~described.ticket.outside, Signal(STEP, name="inside")
+        inside, step = ~described.ticket.outside, Signal(self.step, name="inside")
         m.d.comb += [
             step.eq(described),
             step.reads_left.eq(described.reads_left & inside),
@@ -198,13 +207,15 @@ class AluIssue(Component):
             step.ticket.to_acc.eq(described.ticket.to_acc & inside),
             step.ticket.to_out.eq(described.ticket.to_out & inside),
         ]
+        if self.config.tables:
+            m.d.comb += step.ticket.to_table.eq(described.ticket.to_table & inside)
         return step, valid
 
     def _advance(self, m, described, taken):
         """Move a step to the front, and request what it reads once that has been written."""
         ports, outside = self.tickets, described[0].ticket.outside
         described, described_valid = self._mask_outside(m, *described)
-        front, before = Signal(STEP, reset_less=True), Signal(DEPTH, reset_less=True)
+        front, before = Signal(self.step, reset_less=True), Signal(DEPTH, reset_less=True)
         valid, vacant, clear = Signal(name="front_valid"), Signal(init=1), Signal()
         renew = self.renew
         still_clear, next_clear = Signal(), Signal()

@@ -6,46 +6,54 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out, Signature
 
 from ...isa.config import Config
-from ...isa.instructions import Buffer, Engine
+from ...isa.instructions import TABLE_WORDS, TABLES, Buffer, Engine
 from ..accumulator import NARROW_BITS, granted_write_port, request
 from ..interfaces import bits_for, index
 from ..layouts import POSITION_BITS
+from ..logic import exponent, select
 from ..scratchpad import write_port
 from .alu_lanes import latency
 from .requantizer import LANE_BITS
 
 DEPTH = 16                  # tickets
 
-# What is to happen when the result of a step is there.
-TICKET = data.StructLayout({
-    "to_acc": 1,            # write it to tile `dst` of acc ...
-    "to_out": 1,            # ... or of out, or nowhere: an instruction without iterations
-    "dst": index(),
-    "narrow": 1,            # lanes have 8 bits, to be sign-extended
-    "outside": 1,           # an index of the step is outside its scratchpad: a fault, and no write
-    "last": 1,              # its instruction is complete
-    "post": len(Engine),
-    "position": POSITION_BITS,
-})
 
-# Between the unit that issues steps and the one that writes their results. Sets of tickets have
-# one bit for each.
-tickets = Signature({
-    "room": In(1),              # a ticket is free
-    "held": Out(1),             # there is a step that is going to take it ...
-    "ticket": Out(TICKET),
-    "enter": Out(1),            # ... and does in this cycle; only while there is room
-    "next_held": Out(1),        # there is a step behind it, which is going to write ...
-    "next_dst": Out(index()),
-    "moves": Out(1),            # ... or is none, or moves up: in the next cycle, the step behind
-    "reads_left": Out(1),       # reads tiles of acc ...
-    "reads_right": Out(1),
-    "following_left": Out(index()),     # ... these, and otherwise the same
-    "following_right": Out(index()),
-    "before": In(DEPTH),        # tickets whose writes to its tiles are still to come
-    "must_wait": In(1),         # there is one
-    "pending": In(DEPTH),       # all tickets whose writes to acc are still to come
-})
+def ticket_layout(config: Config) -> data.StructLayout:
+    """What is to happen when the result of a step is there."""
+    return data.StructLayout({
+        "to_acc": 1,        # write it to tile `dst` of acc ...
+        "to_out": 1,        # ... or of out, or nowhere: an instruction without iterations
+        **({"to_table": 1,  # ... or one of its lanes to word `dst` of the tables
+            "lookup": 1,    # write to out what a table has for it
+            "table": exponent(TABLES)} if config.tables else {}),
+        "dst": index(),
+        "narrow": 1,        # lanes have 8 bits, to be sign-extended
+        "outside": 1,       # an index of the step is outside its scratchpad: a fault, and no write
+        "last": 1,          # its instruction is complete
+        "post": len(Engine),
+        "position": POSITION_BITS,
+    })
+
+
+def tickets(config: Config) -> Signature:
+    """Between the unit that issues steps and the one that writes their results. Sets of tickets
+    have one bit for each."""
+    return Signature({
+        "room": In(1),          # a ticket is free
+        "held": Out(1),         # there is a step that is going to take it ...
+        "ticket": Out(ticket_layout(config)),
+        "enter": Out(1),        # ... and does in this cycle; only while there is room
+        "next_held": Out(1),    # there is a step behind it, which is going to write ...
+        "next_dst": Out(index()),
+        "moves": Out(1),        # ... or is none, or moves up: in the next cycle, the step behind
+        "reads_left": Out(1),   # reads tiles of acc ...
+        "reads_right": Out(1),
+        "following_left": Out(index()),     # ... these, and otherwise the same
+        "following_right": Out(index()),
+        "before": In(DEPTH),    # tickets whose writes to its tiles are still to come
+        "must_wait": In(1),     # there is one
+        "pending": In(DEPTH),   # all tickets whose writes to acc are still to come
+    })
 
 
 class AluResults(Component):
@@ -81,6 +89,14 @@ class AluResults(Component):
         Writes to the accumulator, each requested until it is granted.
     out : Out(write_port)
         Writes to the result scratchpad, 8 bits a lane. Never refused.
+    lookup : Out(1)
+        With a write to `out`: a table's entries are to be written. Only if there are tables.
+    table : Out(range(TABLES))
+        Which table that is. Only if there are tables.
+    fills : Out(1)
+        `word` is to be written to the tables, at word `out.index`. Only if there are tables.
+    word : Out(32)
+        The lane of the result whose number that is, modulo the lanes. Only if there are tables.
     end : Out(1)
         An instruction is complete in this cycle.
     post : Out(len(Engine))
@@ -101,11 +117,13 @@ class AluResults(Component):
         # been written in the cycle after its last part came.
         assert DEPTH * config.vector_cycles >= latency(config) + 2
         super().__init__({
-            "tickets": In(tickets),
+            "tickets": In(tickets(config)),
             "finished": In(config.vector_cycles),
             "results": In(config.alu_lanes * LANE_BITS),
             "acc": Out(granted_write_port(config)),
             "out": Out(write_port(8 * config.tile_bytes(Buffer.OUT))),
+            **({"lookup": Out(1), "table": Out(range(TABLES)), "fills": Out(1),
+                "word": Out(LANE_BITS)} if config.tables else {}),
             "end": Out(1),
             "post": Out(len(Engine)),
             "position": Out(POSITION_BITS),
@@ -117,7 +135,8 @@ class AluResults(Component):
         m = Module()
         entered, stored, loaded = (Signal(range(DEPTH), name=name)
                                    for name in ("entered", "stored", "loaded"))
-        oldest = Signal(TICKET, reset_less=True)
+        ticket = ticket_layout(self.config)
+        oldest = Signal(ticket, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
         vacant = Signal(init=1)             # not waiting, for few
@@ -129,7 +148,7 @@ class AluResults(Component):
         self.crowded = Signal()             # no ticket is free: for the memory of tickets
         halted = Signal()                   # then no result waits to be written
         m.submodules.ticket_memory, next_ticket = self._memory(
-            m, TICKET, (~self.crowded, entered, self.tickets.ticket), loaded)
+            m, ticket, (~self.crowded, entered, self.tickets.ticket), loaded)
         next_result = []
         for number, finished in enumerate(self.finished):       # a memory for each part
             m.submodules[f"result_memory_{number}"], part = self._memory(
@@ -178,9 +197,21 @@ class AluResults(Component):
             self.position.eq(oldest.position),
             self.fault.eq(waiting & oldest.outside),
         ]
+        if self.config.tables:
+            self._use_tables(m, waiting, oldest, result)
         self._count(m, retire)
         self._interlock(m, retire)
         return m
+
+    def _use_tables(self, m, waiting, oldest, result):
+        """Say what the oldest result has to do with tables."""
+        lanes = min(self.lanes, TABLE_WORDS)
+        m.d.comb += [
+            self.lookup.eq(oldest.lookup), self.table.eq(oldest.table),
+            self.fills.eq(waiting & oldest.to_table),
+            self.word.eq(select([result.word_select(lane, LANE_BITS) for lane in range(lanes)],
+                                oldest.dst)),
+        ]
 
     def _memory(self, m, shape, write, place):
         """A memory of DEPTH words whose read is immediate: distributed RAM."""

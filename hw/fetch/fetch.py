@@ -160,7 +160,7 @@ class Fetch(Component):
         for instruction in self.config.instructions:
             name = instruction.__name__.lower()
             meant = register(m, opcode_of(word) == instruction.opcode, f"is_{name}")
-            breaks = register(m, Cat(breaches(instruction, word)), f"{name}_breaks")
+            breaks = register(m, Cat(breaches(instruction, word, self.config)), f"{name}_breaks")
             legal[instruction] = meant & ~breaks.any()
         broken = register(m, broken, "compared_broken")
         m.d.comb += [

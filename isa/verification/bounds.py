@@ -18,6 +18,7 @@ from ...base.errors import ExecutionError
 from ..config import Config
 from ..instructions import (
     PARAMETER_TILES,
+    TABLES,
     WINDOW_ROWS,
     WINDOW_TAPS,
     Alu,
@@ -34,6 +35,7 @@ from ..instructions import (
     Store,
     Sync,
     SyncAction,
+    Table,
     Window,
 )
 from ..program import Access, Segment
@@ -82,6 +84,9 @@ def check(instruction: Instruction, config: Config, segments: Sequence[Segment],
                 _check_store(instruction, config, segments)
             case Alu() | AluI() | Requantize():
                 _check_lanes(instruction, config)
+            case Table():
+                _within("src", (instruction.src, instruction.src + config.table_tiles - 1),
+                        _limits(config).tiles[Buffer.ACC], Buffer.ACC)
             case Sync():
                 pass
             case _:
@@ -102,6 +107,11 @@ def _check_supported(instruction: Instruction, config: Config) -> None:
     if isinstance(instruction, Window) and not config.has_windows:
         raise ExecutionError(f"window_taps is {config.window_taps}, but windows need "
                              f"{WINDOW_TAPS}")
+    if isinstance(instruction, Table) and not config.tables:
+        raise ExecutionError(f"tables is {config.tables}, but tables need {TABLES}")
+    for broken, reason in instruction.lacks(instruction, config):
+        if broken:
+            raise ExecutionError(reason())
     if isinstance(instruction, Gemm | Window) and int(instruction.flags) & FROM_OUT and (
             0 not in instruction.loops and not config.gemm_out_tiles and (
                 isinstance(instruction, Window) or instruction.count)):

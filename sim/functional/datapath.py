@@ -12,7 +12,14 @@ import numpy as np
 
 from ...base.source_digest import source_number
 from ...isa import arithmetic
-from ...isa.instructions import WINDOW_TAPS, Buffer, GemmFlags, RequantizeFlags
+from ...isa.instructions import (
+    TABLE_ENTRIES,
+    TABLE_SHIFT,
+    WINDOW_TAPS,
+    Buffer,
+    GemmFlags,
+    RequantizeFlags,
+)
 from ...isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..compiled.interruptible import NEVER
 from ..compiled.numba_types import Kernel, Word
@@ -27,7 +34,7 @@ DEPTHWISE, START = int(GemmFlags.DEPTHWISE), int(GemmFlags.START)
 FROM_BIAS, FIRST_UOP = int(GemmFlags.BIAS), int(GemmFlags.FIRST_UOP)
 FIRST_INNER, FIRST_MIDDLE = int(GemmFlags.FIRST_INNER), int(GemmFlags.FIRST_MIDDLE)
 FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
-WIDE = int(RequantizeFlags.WIDE)
+WIDE, LOOKUP = int(RequantizeFlags.WIDE), int(RequantizeFlags.LOOKUP)
 OUT_LOW, OUT_HIGH = -128, 127
 Three: TypeAlias = tuple[int, int, int]         # of the outer, middle and inner loop
 NO_TILE = -1                # where a sum starts from nothing
@@ -69,11 +76,11 @@ def window(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: T
 
 
 def _ran_compiled(function: int, row: tuple[int, ...], pads: tuple[Tiles, ...], stop: int,
-                  sums: int = 0) -> bool:
+                  sums: int = 0, tables: int = 0) -> bool:
     """Whether a compiled function executed an instruction. `pads` are in the order of Buffer."""
     space = gemm_plan.space()
     numbers = machine(dict(zip(Buffer, pads, strict=True)), NOWHERE, stop=stop, dense=sums,
-                      depthwise=sums, plan=space.ctypes.data)
+                      depthwise=sums, plan=space.ctypes.data, tables=tables)
     words = np.array(row, np.int64)
     heard = callable_at(function, locks=stop == NEVER.address)(words.ctypes.data,
                                                                numbers.ctypes.data)
@@ -235,21 +242,23 @@ def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops:
                         to[row, lane] = value
 
 
-def requantize(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, src: int,
-               params: int, loops: Three, dst_stride: Three, src_stride: Three, params_stride: int,
-               zero_point: int, low: int, high: int, stop: int = NEVER.address) -> None:
+def requantize(target: Tiles, acc: Tiles, tables: Tiles, flags: int, rounding: int, dst: int,
+               src: int, params: int, loops: Three, dst_stride: Three, src_stride: Three,
+               params_stride: int, zero_point: int, low: int, high: int,
+               stop: int = NEVER.address) -> None:
     """Parameters are read at the beginning of an outer iteration, before it overwrites them."""
     row = (0, 0, 0, flags, dst, src, params, *loops, *dst_stride, *src_stride, params_stride,
            zero_point, low, high)
-    if not _ran_compiled(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop):
-        requantize_by_lanes(target, acc, flags, rounding, dst, src, params, loops, dst_stride,
-                            src_stride, params_stride, zero_point, low, high, stop)
+    if not _ran_compiled(in_fours.requantize(), row, (acc, acc, acc, acc, acc, target), stop,
+                         tables=tables.ctypes.data):
+        requantize_by_lanes(target, acc, tables, flags, rounding, dst, src, params, loops,
+                            dst_stride, src_stride, params_stride, zero_point, low, high, stop)
 
 
 @kernel
-def requantize_by_lanes(target: Tiles, acc: Tiles, flags: int, rounding: int, dst: int, src: int,
-                        params: int, loops: Three, dst_stride: Three, src_stride: Three,
-                        params_stride: int, zero_point: int, low: int, high: int,
+def requantize_by_lanes(target: Tiles, acc: Tiles, tables: Tiles, flags: int, rounding: int,
+                        dst: int, src: int, params: int, loops: Three, dst_stride: Three,
+                        src_stride: Three, params_stride: int, zero_point: int, low: int, high: int,
                         stop: int, formulas: float = FORMULAS) -> None:
     """The literal meaning of `requantize`, for any tiles: lane by lane."""
     if loops[1] == 0 or loops[2] == 0:
@@ -270,4 +279,7 @@ def requantize_by_lanes(target: Tiles, acc: Tiles, flags: int, rounding: int, ds
                                        np.int64(shift[row, lane]), rounding)
                         if flags & WIDE == 0:
                             scaled = min(max(scaled + zero_point, low), high)
+                        if flags & LOOKUP:
+                            table = TABLE_ENTRIES * (flags >> TABLE_SHIFT)
+                            scaled = np.int64(tables[table + TABLE_ENTRIES // 2 + scaled])
                         to[row, lane] = scaled

@@ -22,6 +22,7 @@ from . import (
     gemm_kernels,
     gemm_plan,
     requantize_kernels,
+    table_kernels,
     transfer_kernels,
     window_plan,
 )
@@ -32,7 +33,8 @@ from .scratchpads import Scratchpads
 FUNCTIONS: dict[int, Callable[[], int]] = {
     Opcode.LOAD: transfer_kernels.load, Opcode.GEMM: gemm_plan.gemm, Opcode.ALU: alu_kernels.alu,
     Opcode.ALUI: alu_kernels.alui, Opcode.REQUANTIZE: requantize_kernels.requantize,
-    Opcode.STORE: transfer_kernels.store, Opcode.WINDOW: window_plan.window}
+    Opcode.STORE: transfer_kernels.store, Opcode.WINDOW: window_plan.window,
+    Opcode.TABLE: table_kernels.fill_table}
 OPCODES = 256               # that a byte can hold
 
 
@@ -60,7 +62,8 @@ class Effects:
             {each: pads.of(each) for each in Buffer}, self._tile_bytes, self.memory,
             stop=self._stop.address, dense=dense, depthwise=depthwise,
             plan=self._space.ctypes.data, gemm_out=self.program.config.gemm_out_tiles,
-            windows=self.program.config.has_windows)
+            windows=self.program.config.has_windows,
+            tables=pads.tables.ctypes.data if self.program.config.tables else 0)
         self._machine = self._numbers.ctypes.data
         self._first_row = self._rows.ctypes.data
 

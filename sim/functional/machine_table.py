@@ -28,9 +28,10 @@ READS_LEFT = sum(1 << each for each in AluOp if each.reads_left)        # ALU op
 DONE, OUTSIDE, ELSEWHERE, STOPPED = range(4)
 
 # A machine: addresses of the kernels for gemm, of its space and of the cell that says to stop, the
-# shape of tiles, tiles of results that a gemm may read, whether there are windows, segments …
+# shape of tiles, tiles of results that a gemm may read, whether there are windows, the address of
+# the ALU's tables or 0, segments …
 (DENSE_KERNEL, DEPTHWISE_KERNEL, PLAN, STOP, BATCH, BLOCK_IN, BLOCK_OUT, GEMM_OUT, WINDOWS,
- SEGMENTS, HEADER) = range(11)
+ TABLES, SEGMENTS, HEADER) = range(12)
 # … then a row for each buffer: where its scratchpad lies, the tiles it has, bytes of a tile and
 # of a lane there, bytes of a tile in DRAM …
 ADDRESS, TILES, TILE, LANE, IN_DRAM, BUFFER = range(6)
@@ -41,13 +42,13 @@ SIZE, WRITABLE, SEGMENT = range(1, 4)
 
 def machine(pads: Mapping[Buffer, Tiles], tile_bytes: Mapping[Buffer, int],
             memory: Memory | None = None, *, stop: int, dense: int = 0, depthwise: int = 0,
-            plan: int = 0, gemm_out: int = 0, windows: bool = True) -> Numbers:
+            plan: int = 0, gemm_out: int = 0, windows: bool = True, tables: int = 0) -> Numbers:
     """The numbers of a machine with these scratchpads. All arrays must stay where they are."""
     batch, block_out = pads[Buffer.ACC].shape[1:]
     segments = () if memory is None else tuple(
         zip(memory.program.segments, memory.segments, strict=True))
     numbers = [dense, depthwise, plan, stop, batch, pads[Buffer.INP].shape[-1], block_out,
-               gemm_out, int(windows), len(segments)]
+               gemm_out, int(windows), tables, len(segments)]
     for buffer in Buffer:
         tiles = pads[buffer]
         numbers += [tiles.ctypes.data, len(tiles), tiles.strides[0], tiles.itemsize,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 from ...isa.arithmetic import EVEN, INT32_HIGH, INT32_LOW, TWICE
-from ...isa.instructions import PARAMETER_TILES, Buffer, Requantize, RequantizeFlags
+from ...isa.instructions import (
+    PARAMETER_TILES,
+    TABLE_ENTRIES,
+    TABLE_SHIFT,
+    Buffer,
+    Requantize,
+    RequantizeFlags,
+)
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
 from .four_lanes import FOUR, four_at, four_times, walk_stays_inside, write_bytes, write_numbers
@@ -21,11 +28,13 @@ from .machine_table import (
     OUTSIDE,
     STOP,
     STOPPED,
+    TABLES,
     TILE,
     TILES,
     place,
 )
 from .requantize_lanes import clamp_to_8_bits, scale_rounding_once, scale_rounding_twice
+from .table_kernels import write_entries
 
 (FLAGS, DST, SRC, PARAMS, OUTER, DST_STRIDE, SRC_STRIDE, PARAMS_STRIDE, ZERO_POINT, LOW, HIGH) = (
     place(Requantize, name) for name in (
@@ -33,6 +42,7 @@ from .requantize_lanes import clamp_to_8_bits, scale_rounding_once, scale_roundi
         "zero_point", "low", "high"))
 MIDDLE, INNER = OUTER + 1, OUTER + 2
 TO_ACC, WIDE = int(RequantizeFlags.ACC), int(RequantizeFlags.WIDE)
+LOOKUP = int(RequantizeFlags.LOOKUP)
 ROUNDING_SHIFT, ROUNDING_MASK = 2, 3
 ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
 
@@ -56,6 +66,10 @@ def requantize() -> int:
                                       number_at(acc, TILES))
                 and last < number_at(acc, TILES)):
             return OUTSIDE
+        tables = number_at(machine, TABLES)
+        if number_at(row, FLAGS) & LOOKUP and tables == 0:
+            return OUTSIDE
+        table = tables + TABLE_ENTRIES * (number_at(row, FLAGS) >> TABLE_SHIFT)
         lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
         if lanes % FOUR:
             return ELSEWHERE
@@ -63,7 +77,7 @@ def requantize() -> int:
         # comes later. Lanes have nothing to do with one another, so four go through all tiles.
         for outer in range(number_at(row, OUTER)):
             for lane in range(0, lanes, FOUR):
-                _scale_lanes(row, acc, target, outer, lane, number_at(machine, STOP))
+                _scale_lanes(row, acc, target, outer, lane, table, number_at(machine, STOP))
             if is_set(number_at(machine, STOP)):
                 return STOPPED
         return DONE
@@ -71,7 +85,8 @@ def requantize() -> int:
 
 
 @helper
-def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, stop: int) -> None:
+def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, table: int,
+                 stop: int) -> None:
     """Four lanes, in one iteration of the outer loop."""
     tile, step = number_at(acc, TILE), number_at(target, TILE)
     first = number_at(acc, ADDRESS) + lane * number_at(acc, LANE)
@@ -87,7 +102,7 @@ def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, stop: i
         _scale_tiles(number_at(row, FLAGS), origin, to, number_at(row, INNER),
                      tile * number_at(row, SRC_STRIDE + 2), step * number_at(row, DST_STRIDE + 2),
                      bias, multiplier, shift, four_times(zero_point), four_times(low),
-                     four_times(high))
+                     four_times(high), table)
         if is_set(stop):
             return
         origin += tile * number_at(row, SRC_STRIDE + 1)
@@ -97,7 +112,7 @@ def _scale_lanes(row: int, acc: int, target: int, outer: int, lane: int, stop: i
 @helper
 def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int, to_step: int,
                  bias: Word, multiplier: Word, shift: Word, zero_point: Word, low: Word,
-                 high: Word) -> None:
+                 high: Word, table: int) -> None:
     """Four lanes of some tiles."""
     rounding = flags >> ROUNDING_SHIFT & ROUNDING_MASK
     for _ in range(count):
@@ -109,6 +124,8 @@ def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int,
         value = clamp_to_8_bits(value, zero_point, low, high)
         if flags & TO_ACC:
             write_numbers(value, to)
+        elif flags & LOOKUP:
+            write_entries(value, to, table)
         else:
             write_bytes(value, to)
         origin += origin_step

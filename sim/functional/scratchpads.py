@@ -1,4 +1,4 @@
-"""The five scratchpads as arrays of tiles, and the layout of tiles in DRAM."""
+"""The five scratchpads as arrays of tiles, the ALU's tables, and the layout of tiles in DRAM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.config import Config
-from ...isa.instructions import Buffer, Load, MicroOp, Store
+from ...isa.instructions import TABLE_ENTRIES, Buffer, Load, MicroOp, Store
 from ...isa.record import fields_of
 
 Tiles = npt.NDArray[Any]
@@ -63,17 +63,19 @@ def pack(tiles: Tiles, buffer: Buffer, config: Config) -> Bytes:
 
 
 class Scratchpads:
-    """Every scratchpad as an array with one tile per element of the first axis, initially zero."""
+    """Every scratchpad as an array with one tile per element of the first axis, and the entries of
+    tables, all initially zero."""
 
     def __init__(self, config: Config):
         self.config = config
         self.uop, self.inp, self.wgt, self.acc, self.out = (
             np.zeros((config.tiles(buffer), *tile_shape(buffer, config)), IN_SCRATCHPAD[buffer])
             for buffer in (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
+        self.tables = np.zeros(config.tables * TABLE_ENTRIES, np.int8)      # one after the other
 
     def clear(self) -> None:
         """Set everything to zero again."""
-        for tiles in (self.uop, self.inp, self.wgt, self.acc, self.out):
+        for tiles in (self.uop, self.inp, self.wgt, self.acc, self.out, self.tables):
             tiles.fill(0)
 
     def of(self, buffer: Buffer) -> Tiles:

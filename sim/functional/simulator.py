@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...isa.instructions import (
+    TABLE_ENTRIES,
+    TABLE_WORDS,
     WINDOW_TAPS,
     Alu,
     AluI,
@@ -21,6 +23,7 @@ from ...isa.instructions import (
     Requantize,
     RequantizeFlags,
     Store,
+    Table,
     Window,
 )
 from ...isa.program import Program
@@ -38,7 +41,7 @@ from .scratchpads import Scratchpads, Tiles
 if TYPE_CHECKING:
     from .effects import Effects
 
-Computation: TypeAlias = Gemm | Window | Alu | AluI | Requantize
+Computation: TypeAlias = Gemm | Window | Alu | AluI | Requantize | Table
 
 class Functional:
     """Executes one program, any number of times, on a memory that persists between runs.
@@ -102,6 +105,8 @@ class Functional:
         if isinstance(instruction, Store):
             before = pads.with_copy_of(instruction.buffer)
             return lambda: self._execute_on(before, position)
+        if isinstance(instruction, Table):
+            return _fill_table(instruction, pads)
         buffer = target_of(instruction)
         twin = pads.with_copy_of(buffer)
         self._execute_on(twin, position)
@@ -171,7 +176,21 @@ def compute(instruction: Computation, pads: Scratchpads, *,
         _compute(instruction, pads, {})
 
 
+def _fill_table(instruction: Table, pads: Scratchpads) -> Effect:
+    """Read the words of a table. The effect fills it."""
+    words = pads.acc[instruction.src:].reshape(-1)[:TABLE_WORDS]
+    entries = words.astype("<i4").view(np.int8)
+    first = TABLE_ENTRIES * instruction.table
+
+    def effect() -> None:
+        pads.tables[first:first + TABLE_ENTRIES] = entries
+    return effect
+
+
 def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int]) -> None:
+    if isinstance(instruction, Table):
+        _fill_table(instruction, pads)()
+        return
     datapath = _datapath()
     target = pads.of(target_of(instruction))
     match instruction:
@@ -192,10 +211,10 @@ def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int
             datapath.alui(target, pads.acc, int(each.op), each.dst, each.src, each.loops,
                           each.dst_stride, each.src_stride, each.immediate, **options)
         case Requantize() as each:
-            datapath.requantize(target, pads.acc, int(each.flags), int(each.rounding), each.dst,
-                                each.src, each.params, each.loops, each.dst_stride,
-                                each.src_stride, each.params_stride, each.zero_point, each.low,
-                                each.high, **options)
+            datapath.requantize(target, pads.acc, pads.tables, int(each.flags),
+                                int(each.rounding), each.dst, each.src, each.params, each.loops,
+                                each.dst_stride, each.src_stride, each.params_stride,
+                                each.zero_point, each.low, each.high, **options)
 
 
 def _activations(product: Gemm | Window, pads: Scratchpads) -> Tiles:

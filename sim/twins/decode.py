@@ -19,6 +19,7 @@ from ...isa.config import Config
 from ...isa.instructions import (
     INSTRUCTION_BYTES,
     ISA,
+    TABLE_WORDS,
     Alu,
     AluI,
     AluOp,
@@ -35,6 +36,7 @@ from ...isa.instructions import (
     SyncAction,
     Window,
 )
+from ...isa.instructions import Table as FillTable
 from ...isa.program import Access, Segment
 from ...isa.record import fields_of, reserved_bytes
 from ...isa.stream import Stream, as_bytes
@@ -93,7 +95,7 @@ def decode_rows(code: Stream, config: Config, segments: Sequence[Segment],
         table.columns[targets] = words[sources]
         fields = _fields(words, kind)
         broken = False
-        for each, _ in kind.rules(fields):
+        for each, _ in (*kind.rules(fields), *kind.lacks(fields, config)):
             broken = broken | each
         table["legal"] = legal[positions] & ~np.asarray(broken, np.bool_)
         _FILL[kind](table, fields, config)
@@ -249,12 +251,21 @@ def _requantize(table: Table, fields: Fields, config: Config) -> None:
     table["to_out"] = fields.flags & RequantizeFlags.ACC == 0
 
 
+def _fill_table(table: Table, fields: Fields, config: Config) -> None:
+    """A step for each word. Where it goes never has to wait, as results for out."""
+    lanes = min(TABLE_WORDS, config.batch * config.block_out)
+    table["outer"], table["middle"], table["inner"] = 1, TABLE_WORDS // lanes, lanes
+    table["engine"] = Engine.ALU
+    table["reads_right"], table["rhs_middle"], table["to_out"] = 1, 1, 1
+    table["legal"] &= config.tables > 0
+
+
 def _sync(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = np.where(fields.action == SyncAction.END, END, SYNC)
 
 
 _FILL = {Load: _load, Gemm: _gemm, Window: _window, Alu: _alu, AluI: _alui, Requantize: _requantize,
-         Store: _store, Sync: _sync}
+         FillTable: _fill_table, Store: _store, Sync: _sync}
 
 
 def _walk(*operands: str) -> tuple[str, ...]:
@@ -279,6 +290,7 @@ COPIED: dict[type[Instruction], dict[str, tuple[str, ...]]] = {     # field → 
     Requantize: {**LOOPS, "dst": ("dst",), "src": ("lhs",), "params": ("rhs",),
                  "dst_stride": _walk("dst"), "src_stride": _walk("lhs"),
                  "params_stride": ("rhs_outer",)},
+    FillTable: {**TOKENS, "src": ("rhs",)},
     Sync: TOKENS,
 }
 

@@ -186,7 +186,7 @@ def test_what_vta_s_file_does_not_say_or_says_in_vain_is_named():
     assert assumed == (
         "vta_config.json: acc_banks = 4, bus_bits = 64, address_bits = 32, queue_depth = 16, "
         "token_bits = 8, reads_in_flight = 16, writes_in_flight = 8, vector_cycles = 1, "
-        "out_readers = 2, window_taps = 3, cycles_only = 0: assumed: "
+        "out_readers = 2, window_taps = 3, cycles_only = 0, tables = 8: assumed: "
         "VTA has no key for it")
     assert len(vta_notes(VTA % "")) == 2
     assert parse_vta(VTA % ', "GEMM_II": 1') == base

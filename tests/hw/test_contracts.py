@@ -24,7 +24,7 @@ PAIRS = packing(tiny, port_bits=25)
 # Parameters of constructors by name, each with the values to try. A scratchpad that the ALU writes
 # has other members than one that LOAD fills.
 ARGUMENTS = {
-    "config": (replace(tiny, window_taps=3),), "buffer": (Buffer.INP, Buffer.OUT),
+    "config": (replace(tiny, window_taps=3, tables=8),), "buffer": (Buffer.INP, Buffer.OUT),
     "buffers": (buffers_of(Load),), "clients": (2,),
     "depth": (4,), "operands": ({"dst": 18},), "shape": (8,), "tag": (8,),
     "steps": (True,), "shared": (False, True), "packing": (PAIRS,), "sum_shape": (20,),

@@ -10,7 +10,7 @@ from amaranth.hdl import UnusedElaboratable
 
 from microtron.hw.alu.alu_decode import decoded_layout
 from microtron.hw.alu.alu_lane import LIMITED
-from microtron.hw.alu.alu_results import TICKET
+from microtron.hw.alu.alu_results import ticket_layout
 from microtron.hw.counters import COUNTER_BITS
 from microtron.hw.fetch.fetch import JUDGEMENT
 from microtron.hw.gemm.gemm import READ, TASK, write_stage
@@ -125,7 +125,7 @@ def expected_memories(config):
         "writer.lengths.storage": (max(config.writes_in_flight, 2), 8),
         **{f"alu.results.result_memory_{part}": (16, tile[Buffer.ACC] // config.vector_cycles)
            for part in range(config.vector_cycles)},
-        "alu.results.ticket_memory": (16, TICKET.size),
+        "alu.results.ticket_memory": (16, ticket_layout(config).size),
         "gemm.read_task": (READ, TASK.size),
         "gemm.last_task": (write_stage(config) - 1 - READ, TASK.size),
         "alu.lanes.limits": (LIMITED - 1, 25),

@@ -98,13 +98,14 @@ def configs(draw: st.DrawFn) -> Config:
     acc_banks = draw(st.sampled_from([1, 2, 4, 8]))
     sizes = {f"{name}_bytes": tile * draw(powers(2 * acc_banks if name == "acc" else 2, 1 << 16))
              for name, tile in tile_bytes.items()}
+    tables = st.sampled_from([0, 8]) if sizes["acc_bytes"] >= 256 else st.just(0)
     return Config(batch=batch, block_in=block_in, block_out=block_out, wgt_bits=wgt_bits,
                   acc_banks=acc_banks, **sizes,
                   bus_bits=draw(st.sampled_from([64, 128, 256])),
                   address_bits=draw(st.integers(24, 64)),
                   queue_depth=draw(st.integers(2, 1024)), token_bits=draw(st.integers(2, 16)),
                   vector_cycles=draw(powers(1, min(16, batch * block_out))),
-                  cycles_only=draw(st.integers(0, 1)),
+                  cycles_only=draw(st.integers(0, 1)), tables=draw(tables),
                   window_taps=draw(st.sampled_from([1, 3])) if min(block_in, block_out) >= 4 else 1)
 
 

@@ -52,7 +52,7 @@ def test_the_numbers_of_a_configuration_are_its_fields_and_what_follows_from_the
 
 
 def test_base_is_the_reference_and_the_default():
-    assert base == Config(window_taps=3)
+    assert base == Config(window_taps=3, tables=8)
     sizes = [getattr(base, f"{name}_bytes") >> 10 for name in ("uop", "inp", "wgt", "acc", "out")]
     assert sizes == [32, 32, 256, 128, 32]
     assert (base.bus_bytes, base.token_limit) == (8, 255)

@@ -30,6 +30,8 @@ from microtron.isa.instructions import (
     Store,
     Sync,
     SyncAction,
+    Table,
+    lookup_flags,
 )
 from microtron.isa.record import fields_of, reserved_bytes
 from microtron.isa.stream import (
@@ -71,6 +73,10 @@ def refuses(message):
                 loops=(4, 5, 6), dst_stride=(7, 8, 9), src_stride=(10, 11, 12), params_stride=3,
                 zero_point=-1, low=-2, high=2),
      "05000009 01000200 03000400 05000600 07000800 09000a00 0b000c00 03fffe02"),
+    (Requantize(flags=RequantizeFlags.EVEN | lookup_flags(5)),
+     "050000b4 00000000 00000100 01000100 00000000 00000000 00000000 0000807f"),
+    (Table(wait=Engines.LOAD, table=5, src=0x1234),
+     "09010005 34120000 00000000 00000000 00000000 00000000 00000000 00000000"),
     (Store(post=Engines.LOAD, buffer=Buffer.ACC, segment=2, sram=3, offset=4, shape=(5, 6, 7),
            stride=(8, -8), sram_pitch=(9, 10)),
      "06000103 02000300 04000000 05000600 07000000 08000000 f8ffffff 09000a00"),
@@ -154,7 +160,8 @@ def test_an_opcode_without_an_instruction_is_refused():
         stream = encode([Sync(action=SyncAction.BARRIER), Sync()])
         stream["opcode"][1] = opcode
         with refuses(f"instruction 1: opcode is {opcode}, but must be one of 1 (load), 2 (gemm), "
-                     f"3 (alu), 4 (alui), 5 (requantize), 6 (store), 7 (sync), 8 (window)"):
+                     f"3 (alu), 4 (alui), 5 (requantize), 6 (store), 7 (sync), 8 (window), "
+                     f"9 (table)"):
             decode(stream)
 
 
@@ -220,7 +227,7 @@ def test_a_stream_is_whole_instructions():
     (lambda: Load(buffer=Buffer.UOP, pad=(0, 0, 0, 1)),
      "load: pad is (0, 0, 0, 1), but micro-ops cannot be padded"),
     (lambda: Requantize(flags=64),
-     "requantize: flags is 0x40, but only the bits 0xf have a meaning"),
+     "requantize: flags has a table, which means nothing without LOOKUP"),
     (lambda: Gemm(flags=GemmFlags.FIRST_UOP),
      "gemm: flags has FIRST_UOP, which means nothing without START"),
     (lambda: Gemm(wait=Engines.GEMM), "gemm: wait and post must not name gemm, its own engine, "
@@ -234,6 +241,9 @@ def test_a_stream_is_whole_instructions():
     (lambda: Requantize(flags=RequantizeFlags.EVEN | RequantizeFlags.AWAY),
      "requantize: flags has both EVEN and AWAY, but rounds one way only"),
     (lambda: Requantize(low=1, high=0), "requantize: low is 1, above high, which is 0"),
+    (lambda: Requantize(flags=RequantizeFlags.ACC | RequantizeFlags.LOOKUP),
+     "requantize: flags has LOOKUP and ACC, but only results for out are looked up"),
+    (lambda: Table(table=8), "table: table is 8, but there are 8 (0 to 7)"),
     (lambda: MicroOp(wgt=65536),
      "microop: wgt is 65536, which does not fit in 16 bits (0 to 65535)"),
 ])

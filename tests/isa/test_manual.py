@@ -46,7 +46,8 @@ def test_a_table_gives_every_field_its_byte_type_default_and_meaning(record):
     ("requantize", "starting: any of `load`, `gemm`, `store` ([Engines]"),
     ("sync", "starting: none ([Engines]"),
     ("gemm", "start: any of `depthwise`, `start`, `bias`, `out`, `first_uop`, `first_inner`, "),
-    ("requantize", "write: any of `acc`, `wide`, `even`, `away` ([RequantizeFlags]"),
+    ("requantize", "write: any of `acc`, `wide`, `even`, `away`, `lookup`, `table_1`, `table_2`, "
+     "`table_4` ([RequantizeFlags]"),
 ])
 def test_only_flags_that_some_instruction_can_have_are_offered(name, flags):
     assert flags in explain(name)

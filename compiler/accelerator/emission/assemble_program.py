@@ -9,17 +9,29 @@ from math import prod
 import numpy as np
 
 from ....isa.config import Config
-from ....isa.instructions import Instruction, MicroOp, Sync, SyncAction
+from ....isa.instructions import (
+    TABLES,
+    Engine,
+    Instruction,
+    Load,
+    MicroOp,
+    Sync,
+    SyncAction,
+    Table,
+)
+from ....isa.instructions import Buffer as Scratchpad
 from ....isa.program import Access, Program, Segment, Tensor
 from ....isa.record import fields_of
 from ....isa.stream import encode
 from ....isa.verification.bounds import DST, SRC, WGT
 from ....isa.verification.derive_tokens import with_tokens
+from ...errors import CompileError
 from ...nest.nest import TILE_RANK, Buffer, Nest
 from ..selection.instructions import MicroKernels
+from .footprint import footprint
 from .interleave_buffers import memory_shape
 
-MICRO_OPS = "micro_ops"
+MICRO_OPS, TABLE_INPUT = "micro_ops", "tables"         # what programs call them
 BYTE = 8                    # bits
 
 
@@ -54,6 +66,37 @@ def program_of(config: Config, dram: Dram, code: Sequence[Instruction], kernels:
     first = Segment(MICRO_OPS, len(data), Access.READ, data)
     stream = encode([*(code if hide_latency else _in_turns(code)), Sync()])
     return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors))
+
+
+def with_tables(dram: Dram, config: Config, tables: int) -> Dram:
+    """One input more: the tables, each in as many tiles of the accumulator as it takes."""
+    if not config.tables:
+        raise CompileError(f"results are looked up in a table, but the ALU has none: tables is "
+                           f"{config.tables}, but must be {TABLES}")
+    shape = (tables * config.table_tiles, config.batch, config.block_out)
+    tensor = Tensor(TABLE_INPUT, TABLE_INPUT, 0, shape, "int32")
+    return Dram((*dram.segments, Segment(TABLE_INPUT, tensor.size, Access.READ)),
+                (*dram.tensors, tensor))
+
+
+def fill_tables(code: Sequence[Instruction], config: Config, tables: int,
+                segment: int) -> list[Instruction]:
+    """The instructions with those that fill tables. If there are tiles left that nobody else uses,
+    they stand before the first instruction of the ALU, so that what is needed sooner is loaded
+    sooner; else before all others."""
+    tiles, room = tables * config.table_tiles, config.tiles(Scratchpad.ACC)
+    if tiles > room:
+        raise CompileError(f"{tables} tables take {tiles} tiles of the accumulator, which has "
+                           f"{room}; set larger acc_bytes")
+    used = footprint(encode(code))[Scratchpad.ACC]
+    first, begin = room - tiles, 0
+    if used + tiles <= room:
+        first = used
+        begin = next(number for number, each in enumerate(code) if each.engine == Engine.ALU)
+    load = Load(buffer=Scratchpad.ACC, segment=segment, sram=first, shape=(1, 1, tiles))
+    fills = [Table(table=number, src=first + number * config.table_tiles)
+             for number in range(tables)]
+    return [*code[:begin], load, *fills, *code[begin:]]
 
 
 def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:

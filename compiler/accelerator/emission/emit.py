@@ -20,7 +20,7 @@ from ..selection.hardware_loops import MOST_INSTRUCTIONS
 from ..selection.instruction_rules import Loops
 from ..selection.instructions import MicroKernels, fills
 from ..selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
-from .assemble_program import dram_of, program_of
+from .assemble_program import dram_of, fill_tables, program_of, with_tables
 from .chip_contents import Contents
 from .conditions import decision
 from .interleave_buffers import Interleaves, interleave_buffers
@@ -41,9 +41,11 @@ Step = Callable[[Frame], Iterator[None]]
 
 
 def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
-         hide_latency: bool = True, interleaves: Interleaves | None = None) -> Program:
+         hide_latency: bool = True, interleaves: Interleaves | None = None,
+         tables: int = 0) -> Program:
     """The program that runs a nest whose buffers in DRAM are its segments, in order. `intrinsics`
-    are those besides the accelerator's own, `interleaves` say which buffers are interleaved.
+    are those besides the accelerator's own, `interleaves` say which buffers are interleaved. So
+    many `tables` are one more input.
 
     Without `hide_latency`, engines take turns: each waits until the one before has finished. That
     is for comparison only.
@@ -58,9 +60,13 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
                           known)
     nest = emitter.nest
     dram = dram_of(nest, emitter.bits)
+    if tables:
+        dram = with_tables(dram, config, tables)
     _check_length(nest)
     for _ in emitter.of(nest.body)(Frame({}, {})):
         pass
+    if tables:
+        emitter.code = fill_tables(emitter.code, config, tables, segment=len(dram.segments))
     return program_of(config, dram, emitter.code, emitter.kernels, hide_latency=hide_latency)
 
 

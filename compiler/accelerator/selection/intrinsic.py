@@ -26,7 +26,14 @@ import numpy as np
 
 from ....isa.arithmetic import requantize_array, scale_array
 from ....isa.config import Config
-from ....isa.instructions import AluOp, Engine, Requantize, RequantizeFlags, Rounding
+from ....isa.instructions import (
+    AluOp,
+    Engine,
+    Requantize,
+    RequantizeFlags,
+    Rounding,
+    lookup_flags,
+)
 from ...errors import CompileError
 from ...expression.expression import (
     Call,
@@ -44,6 +51,7 @@ from ...nest.nest import Scope
 from . import instruction_rules
 
 CONFIGS = 16                # whose declarations are kept
+LEAST = -128                # result of 8 bits, which the first entry of a table is for
 FUNCTIONS = 256             # requantizations that are the same object if they are the same
 ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeFlags.EVEN,
                   Rounding.AWAY: RequantizeFlags.AWAY}
@@ -217,15 +225,20 @@ def scale_function(rounding: Rounding) -> Requantization:
 
 
 @lru_cache(FUNCTIONS)
-def requantize_function(*, rounding: Rounding, zero_point: int, low: int,
-                        high: int) -> Requantization:
-    """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic."""
+def requantize_function(*, rounding: Rounding, zero_point: int, low: int, high: int,
+                        lookup: tuple[int, ...] = ()) -> Requantization:
+    """Requantization as a function of value, bias, multiplier and shift: the ISA's arithmetic. With
+    a table to look results up in, that is the first of the program's."""
+    table = np.array(lookup, np.int8)
+
     def evaluate(value: object, bias: object, multiplier: object, shift: object) -> object:
-        return requantize_array(value, bias, multiplier, shift, rounding=rounding,  # type: ignore[arg-type]
-                                zero_point=zero_point, low=low, high=high)
+        result = requantize_array(value, bias, multiplier, shift, rounding=rounding,  # type: ignore[arg-type]
+                                  zero_point=zero_point, low=low, high=high)
+        return table[result.astype(np.int64) - LEAST] if lookup else result
     name = f"requantize.{rounding.name.lower()}[{zero_point},{low},{high}]"
-    return Requantization(name, "int8", evaluate, Requantize(
-        flags=ROUNDING_FLAGS[rounding], zero_point=zero_point, low=low, high=high))
+    flags = ROUNDING_FLAGS[rounding] | (lookup_flags(0) if lookup else RequantizeFlags(0))
+    return Requantization(f"{name}.lookup" if lookup else name, "int8", evaluate, Requantize(
+        flags=flags, zero_point=zero_point, low=low, high=high))
 
 
 def clamp_function(*, rounding: Rounding, zero_point: int, low: int, high: int) -> Requantization:

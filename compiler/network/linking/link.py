@@ -18,6 +18,8 @@ from ....base.checked_values import printable
 from ....isa.config import INDEX_BITS, Config
 from ....isa.instructions import (
     SCRATCHPADS,
+    TABLE_SHIFT,
+    TABLES,
     Alu,
     AluI,
     Buffer,
@@ -29,15 +31,16 @@ from ....isa.instructions import (
     RequantizeFlags,
     Store,
     Sync,
+    Table,
     Window,
 )
 from ....isa.program import Access, Program, Segment, Tensor
 from ....isa.stream import Stream, encode
 from ....isa.verification.token_cache import with_cached_tokens
+from ...accelerator.emission.footprint import footprint
 from ...errors import CompileError
 from ...graph.types import Array
 from .dram_places import Grid, Place
-from .footprint import footprint
 from .interleave_layers import interleave
 from .micro_ops import micro_ops_of, modes
 from .on_chip import OnChip, on_chip, rewrite_layer
@@ -113,8 +116,9 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
         if waiting is not None:
             moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
             first, stream = waiting
-            stream = interleave(stream, _relocate(layer, moves, micro_ops, constants), config,
-                                first.places["output"], first.output_size)
+            other = _relocate(layer, moves, micro_ops, constants, second=True)
+            stream = interleave(stream, other, config, first.places["output"],
+                                first.output_size)
         elif layer.with_next:
             moves = dict.fromkeys(SCRATCHPADS, 0)
             waiting = layer, _relocate(layer, moves, micro_ops, constants)
@@ -167,8 +171,9 @@ def _moves(program: Program, config: Config, before: Moves) -> Moves:
 
 
 def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
-              stays: OnChip | None = None) -> Stream:
-    """The instructions of a layer where they belong in the whole, without its end."""
+              stays: OnChip | None = None, *, second: bool = False) -> Stream:
+    """The instructions of a layer where they belong in the whole, without its end. The second of
+    two at the same time has the second half of the tables."""
     stays = stays or OnChip()
     code: Stream = layer.program.code.copy()
     places = _places(layer, moves, micro_ops, constants, stays)
@@ -185,6 +190,7 @@ def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
         code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
     for lanes in (Alu, AluI, Requantize):
         _move_lanes(code, lanes, moves)
+    _move_tables(code, moves, TABLES // 2 if second else 0)
     code = rewrite_layer(code, layer, stays)
     return _constants_first(code[code["opcode"] != Opcode.SYNC])
 
@@ -210,6 +216,16 @@ def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves)
     words["dst"][here & ~to_out] += np.uint16(moves[Buffer.ACC])
     for name in {Alu: ("lhs", "rhs"), AluI: ("src",), Requantize: ("src", "params")}[kind]:
         words[name][here] += np.uint16(moves[Buffer.ACC])
+
+
+def _move_tables(code: Stream, moves: Moves, first: int) -> None:
+    """Fill tables from tiles that were moved, and count their numbers from another one on."""
+    words, here = code.view(Table.dtype()), code["opcode"] == Table.opcode
+    words["src"][here] += np.uint16(moves[Buffer.ACC])
+    words["table"][here] += np.uint8(first)
+    words, here = code.view(Requantize.dtype()), code["opcode"] == Requantize.opcode
+    words["flags"][here & (words["flags"] & RequantizeFlags.LOOKUP != 0)] += np.uint8(
+        first << TABLE_SHIFT)
 
 
 def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,

@@ -17,9 +17,9 @@ from ....isa.config import Config
 from ....isa.instructions import Buffer, Gemm, GemmFlags, Load, Opcode, Window
 from ....isa.program import Program
 from ....isa.stream import Stream
+from ...accelerator.emission.footprint import footprint
 from ...errors import CompileError
 from .dram_places import Grid
-from .footprint import footprint
 from .memory_plan import Life, plan_memory
 from .on_chip_analysis import Input, Result, input_of, leaves_late, result_of, segment_of
 from .retarget_alu import retarget

@@ -33,6 +33,7 @@ from ...instructions import (
     Store,
     Window,
 )
+from ...instructions import Table as FillTable
 from ...stream import Stream, kinds_in, positions_of
 from ..bounds import BIAS, DST, SRC, WGT
 
@@ -222,8 +223,16 @@ def _requantizes(stream: Stream, config: Config) -> Iterator[Table]:
                 words["loops"], words["dst_stride"], write=True)
 
 
+def _tables(stream: Stream, config: Config) -> Iterator[Table]:
+    """Tables themselves are the ALU's own, and it works in order."""
+    positions, words = positions_of(stream, FillTable)
+    still = 0 * positions
+    yield _rows(positions, Buffer.ACC, words["src"], _columns(still + 1, 1, config.table_tiles),
+                _columns(still, 0, 1))
+
+
 # Only instructions that FETCH executes touch nothing.
 BUILDERS: dict[type[Instruction], Callable[[Stream, Config], Iterator[Table]]] = {
     Load: _loads, Gemm: _gemms, Window: _windows, Alu: _alus, AluI: _aluis,
-    Requantize: _requantizes, Store: _stores}
+    Requantize: _requantizes, FillTable: _tables, Store: _stores}
 assert set(BUILDERS) == {kind for kind in ISA if kind.engine is not None}

@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import ExecutionError
-from ...instructions import SEGMENTS, Buffer, Gemm, GemmFlags, Load, Store, Window
+from ...instructions import (
+    SEGMENTS,
+    Buffer,
+    Gemm,
+    GemmFlags,
+    Load,
+    Requantize,
+    RequantizeFlags,
+    Store,
+    Window,
+)
+from ...instructions import Table as FillTable
 from ...program import Access, Program, engines_of
 from ...stream import Stream, instruction_at, positions_of
 from ..bounds import MicroOps, check_supported, place_of
@@ -89,13 +100,20 @@ def prepare(program: Program) -> Layout:
 
 
 def _check_products(program: Program) -> None:
-    """Whether the accelerator has what gemms and windows ask for."""
+    """Whether the accelerator has what gemms, windows and lookups ask for."""
     for kind in (Gemm, Window):
         positions, words = positions_of(program.code, kind)
         lacks_out = (words["flags"] & GemmFlags.OUT != 0) & (program.config.gemm_out_tiles == 0)
         lacks = lacks_out | (kind is Window and not program.config.has_windows)
         for position in positions[lacks].tolist():
             check_supported(instruction_at(program.code, position), program.config, position)
+    if not program.config.tables:
+        for kind in (Requantize, FillTable):
+            positions, words = positions_of(program.code, kind)
+            lacks = (np.ones(len(words), np.bool_) if kind is FillTable
+                     else words["flags"] & RequantizeFlags.LOOKUP != 0)
+            for position in positions[lacks].tolist():
+                check_supported(instruction_at(program.code, position), program.config, position)
 
 
 def _check_transfers(program: Program) -> None:

@@ -29,7 +29,7 @@ CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
            "more in than out": replace(tiny, block_in=8),
            "more out than in": replace(tiny, block_out=16, wgt_bytes=16 << 10, acc_bytes=32 << 10,
                                        out_bytes=8 << 10),
-           "windows": replace(tiny, window_taps=3)}
+           "windows, tables": replace(tiny, window_taps=3, tables=8)}
 
 
 def inputs_for(graph, seed=0):
@@ -260,7 +260,7 @@ def mobile(*, expands):
     return layers.builder.graph(("pointwise",))
 
 
-@pytest.mark.parametrize("config", [tiny, CONFIGS["windows"]], ids=["tiny", "windows"])
+@pytest.mark.parametrize("config", [tiny, CONFIGS["windows, tables"]], ids=["tiny", "windows"])
 @pytest.mark.parametrize("expands", [False, True])
 def test_a_convolution_before_both_is_computed_with_them(expands, config):
     graph, slow = mobile(expands=expands), MemoryTiming(cycles_per_beat=64)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 import microtron
+from microtron.compiler.accelerator.emission.footprint import footprint
 from microtron.compiler.graph.evaluate_graph import evaluate_all
 from microtron.compiler.network import overlap
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.linking.dram_places import Place
-from microtron.compiler.network.linking.footprint import footprint
 from microtron.compiler.network.linking.interleave_layers import (
     BEHIND,
     halve_scratchpads,

@@ -16,6 +16,7 @@ from microtron.isa.instructions import (
     Instruction,
     Requantize,
     RequantizeFlags,
+    Table,
 )
 
 from ..simulate import kept, simulate
@@ -35,10 +36,14 @@ class Model:
         small = rng.random(self.acc.shape) < 0.5
         self.acc[small] = rng.integers(-200, 200, self.acc.shape)[small]
         self.out = rng.integers(-128, 128, (config.tiles(Buffer.OUT), lanes), np.int8)
+        self.tables = np.zeros((8, 256), np.int8)
 
     def execute(self, instruction: Instruction) -> bool:
         """Do all steps, up to the first that reaches outside: then the answer is False."""
         try:
+            if isinstance(instruction, Table):
+                self._fill(instruction)
+                return True
             for counters in itertools.product(*map(range, instruction.loops)):
                 self._step(instruction, counters)
         except IndexError:
@@ -73,8 +78,16 @@ class Model:
         else:
             result = requantize_array(value, bias, multiplier, shift, zero_point=each.zero_point,
                                       low=each.low, high=each.high, rounding=each.rounding)
+        if each.flags & RequantizeFlags.LOOKUP:
+            result = self.tables[each.table][result.astype(np.int64) + 128]
         to_acc = each.flags & RequantizeFlags.ACC
         self._write(Buffer.ACC if to_acc else Buffer.OUT, at, result)
+
+    def _fill(self, each: Table) -> None:
+        """Step by step: a lane of a tile is a word of the table."""
+        words = [self._read(each.src + word // self.acc.shape[1])[word % self.acc.shape[1]]
+                 for word in range(64)]
+        self.tables[each.table] = np.array(words, "<i4").view(np.int8)
 
     def _read(self, tile: int) -> Any:
         if tile < 0:
@@ -136,6 +149,9 @@ class Bench:
         self.reads = 0
         self.fault: tuple[Fault, int] | None = None
         self.cycle = 0
+        # Where there are tables, what is written to out comes two cycles after it is said to.
+        self.late = 2 if config.tables else 0
+        self.expected: list[tuple[int, Any]] = []       # of out, and when
 
     def run(self, limit: int = 6000) -> "Bench":
         simulate(self.unit, self._testbench, limit=limit)
@@ -236,10 +252,13 @@ class Bench:
             assert post == instruction.post
             assert not self.halted
             assert self.model.execute(instruction)
-            self.compare()
+            np.testing.assert_array_equal(self.memory.acc, self.model.acc)
+            self.expected.append((self.cycle + self.late, self.model.out.copy()))
             self.ends.append(self.cycle)
         else:
             assert post == 0
+        while self.expected and self.expected[0][0] == self.cycle:
+            np.testing.assert_array_equal(self.memory.out, self.expected.pop(0)[1])
         cause = ctx.get(events.fault.cause)
         if cause != Fault.NONE:
             self.fault = Fault(cause), ctx.get(events.fault.position) - 1000

@@ -16,6 +16,8 @@ from microtron.isa.instructions import (
     Engines,
     Requantize,
     RequantizeFlags,
+    Table,
+    lookup_flags,
 )
 from microtron.isa.verification.bounds import check
 
@@ -26,7 +28,8 @@ from .decoding_alu import DecodingAlu
 TWO_ROWS = replace(tiny, batch=2, block_in=8, block_out=2, acc_bytes=4 << 10, out_bytes=512,
                    acc_banks=2, vector_cycles=2)
 ONE_LANE = replace(tiny, block_out=1, acc_bytes=256, out_bytes=16, acc_banks=8, bus_bits=128)
-CONFIGS = {"tiny": tiny, "two_rows": TWO_ROWS, "one_lane": ONE_LANE}
+CONFIGS = {"tiny": tiny, "two_rows": TWO_ROWS, "one_lane": ONE_LANE,
+           "tables": replace(tiny, tables=8), "tables, two rows": replace(TWO_ROWS, tables=8)}
 
 
 def any_instruction(rng, config):
@@ -41,6 +44,9 @@ def any_instruction(rng, config):
         near = rng.choice((0, tiles // 2 - 2, tiles - 12, tiles // 4))
         return min(max(near, 0) + rng.randrange(12), tiles - 1)
 
+    if config.tables and rng.random() < 0.2:
+        return Table(table=rng.choice((0, 5)), src=tile(), wait=common["wait"],
+                     post=common["post"])
     match rng.randrange(3):
         case 0:
             return Alu(op=op, target=target, dst=tile(target), lhs=tile(), rhs=tile(),
@@ -51,6 +57,8 @@ def any_instruction(rng, config):
                         immediate=immediate, **common)
     flags = rng.choice((0, RequantizeFlags.ACC, RequantizeFlags.ACC | RequantizeFlags.WIDE))
     flags |= rng.choice((0, RequantizeFlags.EVEN, RequantizeFlags.AWAY))
+    if config.tables and not flags & RequantizeFlags.ACC:
+        flags |= rng.choice((0, lookup_flags(0), lookup_flags(5)))
     low, high = sorted(rng.randrange(-128, 128) for _ in range(2))
     return Requantize(flags=flags, dst=tile(Buffer.ACC if flags & 1 else Buffer.OUT), src=tile(),
                       params=tile(), src_stride=strides[1], params_stride=rng.choice((0, 1, 3)),
@@ -82,6 +90,8 @@ def inside(rng, config, count):
 
 def reads_of(instruction):
     """Reads of the accumulator: each operand of a step once, parameters once in a while."""
+    if isinstance(instruction, Table):
+        return 64
     steps = math.prod(instruction.loops)
     match instruction:
         case Alu(op=op):

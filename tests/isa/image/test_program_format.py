@@ -105,7 +105,8 @@ def test_the_metadata_is_as_documented():
     meta = json.loads(text)
     assert list(meta) == [row[0].strip("`") for row in tables_under("Metadata")[0]]
     assert meta["config"] == {name: value for name, value in small.to_dict().items()
-                              if name not in ("out_readers", "window_taps", "cycles_only")}
+                              if name not in ("out_readers", "window_taps", "cycles_only",
+                                              "tables")}
     assert meta["labels"] == {"main": 0}
     assert meta["provenance"] == {"source": 'a "test"\nof \\ everything\t→ ü'}
     assert meta["segments"] == [{"access": "write", "name": "io", "size": 64},

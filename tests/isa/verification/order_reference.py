@@ -118,6 +118,10 @@ class Accesses:
         self.tiles(self.writes, target, walked(requantize.dst, requantize.dst_stride,
                                                requantize.loops))
 
+    def _table(self, table):
+        lanes = self.config.batch * self.config.block_out
+        self.tiles(self.reads, Buffer.ACC, [table.src + word // lanes for word in range(64)])
+
     def conflicts(self, other):
         """The cells for which two instructions must not run at the same time."""
         return (self.writes & (other.reads | other.writes)) | (self.reads & other.writes)

@@ -17,6 +17,7 @@ from microtron.isa.instructions import (
     Requantize,
     RequantizeFlags,
     Store,
+    Table,
     Window,
 )
 
@@ -84,6 +85,7 @@ class Reference:
         self.pads = {buffer: {} for buffer in Buffer}
         self.pads[Buffer.ACC8] = self.pads[Buffer.ACC]
         self.before = {}
+        self.tables = {}            # (table, result): entry
         self.shape = {
             Buffer.UOP: (1, 4), Buffer.INP: (config.batch, config.block_in),
             Buffer.WGT: (config.block_out, config.block_in),
@@ -113,7 +115,8 @@ class Reference:
 
     def execute(self, instruction):
         {Load: self.load, Store: self.store, Gemm: self.gemm, Window: self.window, Alu: self.alu,
-         AluI: self.alui, Requantize: self.requantize}[type(instruction)](instruction)
+         AluI: self.alui, Requantize: self.requantize, Table: self.table}[type(instruction)](
+             instruction)
 
     def load(self, load):
         top, bottom, left, right = load.pad
@@ -279,6 +282,8 @@ class Reference:
                        {place: operate(alui.op, left[place], alui.immediate) for place in left})
 
     def requantize(self, requantize):
+        if requantize.flags & RequantizeFlags.LOOKUP and not self.config.tables:
+            raise OutsideError("tables", self.config.tables)
         target = Buffer.ACC if requantize.flags & RequantizeFlags.ACC else Buffer.OUT
         for at in counters(requantize.loops):
             if not any(at[1:]):         # an outer iteration begins
@@ -293,7 +298,22 @@ class Reference:
                 if not requantize.flags & RequantizeFlags.WIDE:
                     result[place] = clamp(result[place] + requantize.zero_point, requantize.low,
                                           requantize.high)
+                if requantize.flags & RequantizeFlags.LOOKUP:
+                    result[place] = self.tables.get((requantize.flags // 32, result[place]), 0)
             self.write(target, walked(requantize.dst, requantize.dst_stride, at), result)
+
+    def table(self, table):
+        """Tile by tile, lane by lane, byte by byte."""
+        if not self.config.tables:
+            raise OutsideError("tables", self.config.tables)
+        rows, lanes = self.shape[Buffer.ACC]
+        entries = []
+        while len(entries) < 256:
+            tile = self.tile(Buffer.ACC, table.src + len(entries) // (4 * rows * lanes))
+            entries += [tile[row, lane] >> 8 * byte & 255 for row in range(rows)
+                        for lane in range(lanes) for byte in range(4)]
+        for result, entry in zip(range(-128, 128), entries[:256], strict=True):
+            self.tables[table.table, result] = (entry + 128) % 256 - 128
 
     def write(self, target, index, lanes):
         if target == Buffer.OUT:

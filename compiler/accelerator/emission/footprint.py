@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from ....isa.instructions import (
     SCRATCHPADS,
@@ -15,7 +18,8 @@ from ....isa.instructions import (
     Store,
 )
 from ....isa.stream import Stream, positions_of
-from ...graph.types import Array
+
+Array = npt.NDArray[Any]
 
 
 def footprint(code: Stream) -> dict[Buffer, int]:
