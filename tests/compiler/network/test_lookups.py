@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from microtron.compiler.graph.evaluate_graph import evaluate_all
+from microtron.compiler.graph.operations.data_movement.shape import Reshape
 from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.operations.pointwise.quantize import Lookup
-from microtron.compiler.graph.operations.data_movement.shape import Reshape
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import Where

@@ -91,8 +91,10 @@ def wrong_values(kind):
     if kind is float:
         return (0, -1.0, float("inf"), float("nan"), "1", True, None, [1.0])
     numbers = (-10**20, 10**20, 1.5, 1.0, "1", None, True, float("nan"))
-    return numbers if kind is int else (*numbers, (), (1,), (1, 2, 3), (1, 2, 3, 4, 5), "12",
-                                        (1.5,) * 4, {1: 2}, (True, True))
+    several = ((1,), (1, 2, 3), (1, 2, 3, 4, 5), "12", (1.5,) * 4, {1: 2}, (True, True))
+    if kind == tuple[int, ...]:
+        return (*numbers, *several, (0,) * 255 + (128,), (True,) * 256, [[0] * 256])
+    return numbers if kind is int else (*numbers, (), *several)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in VALID
