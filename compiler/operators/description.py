@@ -117,7 +117,9 @@ class Description(KeywordsChecked):
             return ()               # as a command line has it
         if not isinstance(value, Sequence) or isinstance(value, str) or (
                 len(value) not in (0, TABLE_ENTRIES)):
-            raise self.wrong(name, value, f"{TABLE_ENTRIES} numbers, or none")
+            low, high = self._range(name)
+            raise self.wrong(name, value, f"{TABLE_ENTRIES} whole numbers from {low} to {high}, "
+                                          f"or none")
         return tuple(self._integer(name, each, value) for each in value)
 
     def _member(self, name: str, kind: type[Enum], value: Any) -> Enum:

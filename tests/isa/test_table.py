@@ -33,7 +33,7 @@ def program(*instructions, config=TABLES):
 def test_configurations_say_whether_they_have_tables():
     assert Table in base.instructions
     assert Table not in tiny.instructions
-    assert "tables" not in tiny.stated()
+    assert "tables" not in tiny.explicit_fields()
     with pytest.raises(ConfigError, match=r"^tables is 4, but must be 0 or 8$"):
         Config(tables=4)
     with pytest.raises(ConfigError, match="from 64 tiles of the accumulator, which has 16"):
