@@ -108,12 +108,11 @@ def _check_products(program: Program) -> None:
         for position in positions[lacks].tolist():
             check_supported(instruction_at(program.code, position), program.config, position)
     if not program.config.tables:
-        for kind in (Requantize, FillTable):
-            positions, words = positions_of(program.code, kind)
-            lacks = (np.ones(len(words), np.bool_) if kind is FillTable
-                     else words["flags"] & RequantizeFlags.LOOKUP != 0)
-            for position in positions[lacks].tolist():
-                check_supported(instruction_at(program.code, position), program.config, position)
+        positions, words = positions_of(program.code, Requantize)
+        lookups = positions[words["flags"] & RequantizeFlags.LOOKUP != 0]
+        fills, _ = positions_of(program.code, FillTable)
+        for position in (*lookups.tolist(), *fills.tolist()):
+            check_supported(instruction_at(program.code, position), program.config, position)
 
 
 def _check_transfers(program: Program) -> None:
