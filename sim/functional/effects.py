@@ -22,7 +22,6 @@ from . import (
     gemm_kernels,
     gemm_plan,
     requantize_kernels,
-    table_kernels,
     transfer_kernels,
     window_plan,
 )
@@ -34,7 +33,7 @@ FUNCTIONS: dict[int, Callable[[], int]] = {
     Opcode.LOAD: transfer_kernels.load, Opcode.GEMM: gemm_plan.gemm, Opcode.ALU: alu_kernels.alu,
     Opcode.ALUI: alu_kernels.alui, Opcode.REQUANTIZE: requantize_kernels.requantize,
     Opcode.STORE: transfer_kernels.store, Opcode.WINDOW: window_plan.window,
-    Opcode.TABLE: table_kernels.fill_table}
+    Opcode.TABLE: requantize_kernels.fill_table}
 OPCODES = 256               # that a byte can hold
 
 

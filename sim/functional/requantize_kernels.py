@@ -1,4 +1,5 @@
-"""REQUANTIZE, compiled: four lanes at once. Importing this module imports numba."""
+"""REQUANTIZE, compiled: four lanes at once; and TABLE, for what it looks up. Importing this module
+imports numba."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from ...isa.instructions import (
     PARAMETER_TILES,
     TABLE_ENTRIES,
     TABLE_SHIFT,
+    TABLE_WORDS,
     Buffer,
     Requantize,
     RequantizeFlags,
+    Table,
 )
 from ..compiled.numba_types import Word
-from ..compiled.vectors import NUMBER, c_function, helper, is_set, number_at
+from ..compiled.vectors import NUMBER, c_function, copy, helper, is_set, number_at
 from .four_lanes import FOUR, four_at, four_times, walk_stays_inside, write_bytes, write_numbers
 from .machine_table import (
     ADDRESS,
@@ -33,8 +36,12 @@ from .machine_table import (
     TILES,
     place,
 )
-from .requantize_lanes import clamp_to_8_bits, scale_rounding_once, scale_rounding_twice
-from .table_kernels import write_entries
+from .requantize_lanes import (
+    clamp_to_8_bits,
+    scale_rounding_once,
+    scale_rounding_twice,
+    write_entries,
+)
 
 (FLAGS, DST, SRC, PARAMS, OUTER, DST_STRIDE, SRC_STRIDE, PARAMS_STRIDE, ZERO_POINT, LOW, HIGH) = (
     place(Requantize, name) for name in (
@@ -43,6 +50,7 @@ from .table_kernels import write_entries
 MIDDLE, INNER = OUTER + 1, OUTER + 2
 TO_ACC, WIDE = int(RequantizeFlags.ACC), int(RequantizeFlags.WIDE)
 LOOKUP = int(RequantizeFlags.LOOKUP)
+NUMBER_OF_TABLE, TABLE_SRC = place(Table, "table"), place(Table, "src")
 ROUNDING_SHIFT, ROUNDING_MASK = 2, 3
 ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
 
@@ -130,3 +138,19 @@ def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int,
             write_bytes(value, to)
         origin += origin_step
         to += to_step
+
+
+@cache
+def fill_table() -> int:
+    """The address of a C function that executes a table, given its row and the machine. Lanes of
+    tiles in a row are bytes in a row."""
+    def function(row: int, machine: int) -> int:
+        acc, tables = machine + NUMBER * ACCS, number_at(machine, TABLES)
+        lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
+        needed = (TABLE_WORDS + lanes - 1) // lanes
+        if tables == 0 or number_at(row, TABLE_SRC) + needed > number_at(acc, TILES):
+            return OUTSIDE
+        copy(tables + TABLE_ENTRIES * number_at(row, NUMBER_OF_TABLE),
+             number_at(acc, ADDRESS) + number_at(acc, TILE) * number_at(row, TABLE_SRC), TABLE_ENTRIES)
+        return DONE
+    return c_function(function)

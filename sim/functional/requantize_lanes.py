@@ -11,11 +11,13 @@ from llvmlite import ir
 from numba import types
 
 from ...isa.arithmetic import HIGH_MULTIPLY_SHIFT, INT32_HIGH, INT32_LOW, SCALE_SHIFT_MASK
+from ...isa.instructions import TABLE_ENTRIES
 from ..compiled.numba_types import Builder, Context, Intrinsic, Kind, Signature, Word, Words
-from ..compiled.vectors import cgutils, intrinsic
+from ..compiled.vectors import I8, I32, I64, cgutils, intrinsic, load, store
 from .four_lanes import FOUR, FOUR_NUMBERS, LANES, WIDE_LANES
 
 LANE_BITS = 32
+ZERO = TABLE_ENTRIES // 2       # the entry for a result of 0
 
 
 @intrinsic
@@ -75,6 +77,20 @@ def clamp_to_8_bits(context: Context, value: Kind, zero_point: Kind, low: Kind,
             builder.module, ir.FunctionType(LANES, [LANES, LANES]), "llvm.sadd.sat.v4i32")
         return _clamp(builder, builder.call(add, [value, zero_point]), low, high)
     return FOUR_NUMBERS(*[FOUR_NUMBERS] * 4), generate
+
+
+@intrinsic
+def write_entries(context: Context, value: Kind, address: Kind, table: Kind) -> Intrinsic:
+    """Write the entries of a table, given its address, for four results of 8 bits."""
+    def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
+        results, address, table = values
+        zero = builder.add(table, I64(ZERO))
+        for lane in range(FOUR):
+            result = builder.sext(builder.extract_element(results, I32(lane)), I64)
+            entry = load(builder, builder.add(zero, result), I8)
+            store(builder, entry, builder.add(address, I64(lane)))
+        return context.get_dummy_value()
+    return types.void(FOUR_NUMBERS, types.int64, types.int64), generate
 
 
 def _all(number: int) -> Word:
