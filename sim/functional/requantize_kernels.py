@@ -151,6 +151,7 @@ def fill_table() -> int:
         if tables == 0 or number_at(row, TABLE_SRC) + needed > number_at(acc, TILES):
             return OUTSIDE
         copy(tables + TABLE_ENTRIES * number_at(row, NUMBER_OF_TABLE),
-             number_at(acc, ADDRESS) + number_at(acc, TILE) * number_at(row, TABLE_SRC), TABLE_ENTRIES)
+             number_at(acc, ADDRESS) + number_at(acc, TILE) * number_at(row, TABLE_SRC),
+             TABLE_ENTRIES)
         return DONE
     return c_function(function)
