@@ -8,19 +8,37 @@ import numpy as np
 
 from ..compiler.graph.operations.layers.matmul import MatMul
 from ..compiler.graph.operations.layers.window import TransposedConv
-from .parameters import Array, Weights
-from .selection import Selection
+from .parameters import Array, Scale, Weights
+from .prepare import PRODUCTS
+from .selection import Selection, data_of
 from .simulation import bias_input, weights_input
 
+LARGEST_BIAS = 2.0 ** 28        # of a stored bias: the products need room too
 TRIED = np.linspace(0.55, 1, 19)        # of the largest weight, where 4 bits may clip it
 
 
-def first_weights(selection: Selection, arrays: Mapping[str, Array],
+def first_weights(selection: Selection, arrays: Mapping[str, Array], scales: Mapping[str, Scale],
                   bits: int) -> dict[str, Weights]:
     """Weights of all layers, rounded to the nearest, from float ones by the simulator's inputs."""
-    return {layer: nearest(selection, layer, arrays[weights_input(layer)],
-                           arrays[bias_input(layer)], bits)
-            for layer in selection.layers if selection.weights(layer) is not None}
+    found = {}
+    for layer in selection.layers:
+        operation = selection.graph.nodes[layer].operation
+        assert isinstance(operation, PRODUCTS)
+        if selection.weights(layer) is not None:
+            weights = nearest(selection, layer, arrays[weights_input(layer)],
+                              arrays[bias_input(layer)], bits)
+            data = scales[selection.groups[data_of(operation)]]
+            found[layer] = with_room_for_bias(weights, data)
+    return found
+
+
+def with_room_for_bias(weights: Weights, data: Scale) -> Weights:
+    """Weights with scales so large that the bias, which counts in products of both scales, fits
+    into 32 bits. Channels of zeros need that, and those that are nearly dead."""
+    least = np.abs(weights.bias.astype(np.float64)) / (data.scale * LARGEST_BIAS)
+    if (weights.scales >= least).all():
+        return weights
+    return weights.at(np.maximum(weights.scales, least).astype(np.float32))
 
 
 def nearest(selection: Selection, layer: str, real: Array, bias: Array, bits: int) -> Weights:

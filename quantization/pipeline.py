@@ -201,10 +201,10 @@ def _ranges(trial: _Trial, statistics: Statistics, options: QuantizeOptions) -> 
 def _ranges_of(simulator: Simulator, statistics: Statistics, options: QuantizeOptions,
                method: str) -> Parameters:
     """The scales that a method chooses, with weights rounded to the nearest."""
-    return Parameters({group: choose_scale(each, method)[0]
-                       for group, each in statistics.histograms.items()},
-                      first_weights(simulator.selection, simulator.float_arrays,
-                                    options.weight_bits))
+    scales = {group: choose_scale(each, method)[0]
+              for group, each in statistics.histograms.items()}
+    return Parameters(scales, first_weights(simulator.selection, simulator.float_arrays, scales,
+                                            options.weight_bits))
 
 
 def _weights(trial: _Trial, samples: Samples, parameters: Parameters,

@@ -12,8 +12,11 @@ import pytest
 
 import microtron
 from microtron.base.errors import MicrotronError
+from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.evaluate_graph import compute_node, evaluate
 from microtron.compiler.graph.operation import Value
+from microtron.compiler.graph.operations.layers.window import Conv
+from microtron.compiler.graph.types import TensorType
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.quantization.export.write_onnx import write_onnx
 from microtron.quantization.prepare import prepare
@@ -84,6 +87,28 @@ def test_a_float_graph_is_the_same_as_onnx(seed):
     for name, array in zip(graph.outputs, got, strict=True):
         np.testing.assert_allclose(evaluate(prepared, sample)[name], right[name], 1e-4, 1e-5)
         np.testing.assert_allclose(array, right[name], rtol=1e-4, atol=1e-5)
+
+
+def test_dead_channels_unused_inputs_and_shared_weights_are_no_trouble():
+    rng = np.random.default_rng(0)
+    made = Builder("odd")
+    x = made.input("x", TensorType((1, 4, 5, 5), "float32"))
+    made.input("unused", TensorType((1, 2), "float32"))
+    weights = rng.normal(0, 1, (4, 4, 1, 1)).astype(np.float32)
+    weights[1] = 0
+    weights[2] *= 1e-8
+    names = made.constant("w", weights), made.constant("b", np.array([0, 5, -3, 1], np.float32))
+    for number in range(2):
+        x = made.add(f"y{number}", Conv(x=x, weights=names[0], bias=names[1], channel_axis=1))
+    graph = made.graph((x, "y0"))
+    samples = [{"x": rng.normal(0, 1, (1, 4, 5, 5)), "unused": np.zeros((1, 2))} for _ in range(3)]
+    found = microtron.quantize(graph, samples)
+    assert min(found.report.outputs.values()) > 30
+    sample = {name: each.astype(np.float32) for name, each in samples[0].items()}
+    theirs = session(onnx.load_from_string(found.to_onnx())).run(list(graph.outputs), sample)
+    ours = IntegerModel(found.graph).run(sample)
+    for name, array in zip(graph.outputs, theirs, strict=True):
+        np.testing.assert_allclose(ours[name], array, atol=1e-4)
 
 
 def test_layers_that_are_named_stay_float():
