@@ -203,8 +203,9 @@ class Stage(Loops):
         """
         rows = self.tensor.shape[-2]
         self.tile_rows = whole(tile_rows, f"{self}: the number of rows in a tile")
-        if rows % self.tile_rows:
-            raise CompileError(f"{self}: {rows} rows are not whole tiles of {tile_rows} rows")
+        if rows % self.tile_rows and self.tile_rows % rows:
+            raise CompileError(f"{self}: {rows} rows are neither whole tiles of {tile_rows} rows, "
+                               f"nor an even part of one")
         self.compute_whole(*self.tensor.axes[-2:])
 
     def check_mark(self) -> None:

@@ -57,7 +57,7 @@ class Place:
 def tiles_of(buffer: Buffer) -> int:
     """Tiles of a buffer in a scratchpad."""
     if buffer.tile_rows:
-        return prod(buffer.shape[:-1]) // buffer.tile_rows
+        return -(-prod(buffer.shape[:-1]) // buffer.tile_rows)
     return prod(memory_shape(buffer)[:-TILE_RANK]) // buffer.parts
 
 

@@ -106,6 +106,7 @@ class Transfer:
     interleave: Interleave | None = None
     alike: bool = False     # the scratchpad is interleaved too ...
     whole: bool = False     # ... and groups are tiles there
+    part_rows: int = 0      # rows of the first dimension's indices, if several share a tile
 
     def at(self, start: Sequence[int]) -> tuple[int, Sides]:
         """The byte at which a copy that starts somewhere does so in DRAM, and its dimensions."""
@@ -147,6 +148,8 @@ class Transfer:
     def _tiles(self, start: Sequence[int]) -> Sequence[int]:
         """Which tile a copy starts with."""
         *leading, row, lane = start
+        if self.part_rows:
+            leading, row = [], leading[0] * self.part_rows + row
         if self.tile_rows:
             leading, row = [*leading, row // self.tile_rows], row % self.tile_rows
         if row or lane:
@@ -211,7 +214,9 @@ def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
     if order is None or (not is_spread(dram.buffer, order) and whole == 1):
         if order is not None:                   # the last dimension: its end is filled up
             sides = (*sides[:-1], sides[-1]._replace(dram=tile_bytes))
-        return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides)
+        part = dram.buffer.shape[-TILE_RANK] if rows else 0
+        return Transfer(chip is copy.target, scratchpad, tile_bytes, rows, shape[:leading], sides,
+                        part_rows=part if rows and part % rows else 0)
     alike = chip.buffer.interleave is not None
     if alike:
         on_chip = memory_shape(chip.buffer)
@@ -222,10 +227,13 @@ def transfer_of(copy: Copy, config: Config, bits: int) -> Transfer:
 
 
 def _in_tiles(shape: tuple[int, ...], tile_rows: int) -> tuple[int, ...]:
-    """A shape in which rows that are addressed one by one are tiles of rows."""
+    """A shape in which rows that are addressed one by one are tiles of rows. Where a tile has those
+    of several indices, only the first dimension has any."""
     if not tile_rows:
         return shape
     *leading, rows, lanes = shape
+    if rows % tile_rows:
+        return (-(-prod(shape[:-1]) // tile_rows), tile_rows, lanes)
     return (*leading, rows // tile_rows, tile_rows, lanes)
 
 

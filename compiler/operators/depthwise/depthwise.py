@@ -160,6 +160,7 @@ class DepthwiseForm(TensorForm):
         """(channels, y, x) → (block, chunk y, chunk x, row, lane), in whole tiles"""
         config, chunks = self.config, self.chunks
         rows = pad_axis(chunks.pack(weights, config.depthwise_lanes), 3, chunks.rows(config))
+        rows = pad_axis(rows, 0, blocks_of(config.block_out, chunks.rows(config)))
         tiles = pad_axis(rows, rows.ndim - 1, config.block_in)
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
@@ -185,7 +186,9 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
     tile = config.batch, config.depthwise_lanes
     shape = (images, blocks, spec.height, spec.width, *tile)
     data = before.data if before else placeholder("data", shape, "int8")
-    weights = placeholder("weights", (blocks, *chunks.counts, chunks.rows(config),
+    rows = chunks.rows(config)
+    shared = blocks_of(config.block_out, rows)          # blocks that share a tile
+    weights = placeholder("weights", (blocks_of(blocks, shared) * shared, *chunks.counts, rows,
                                       config.block_in), "int8")
     parameters = before.parameters if before else placeholder("parameters", (
         blocks, PARAMETER_TILES, *tile), "int32")

@@ -52,7 +52,7 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
 
 def _resident_weights(form: DepthwiseForm, knobs: Knobs) -> Column:
     """All chunks of the current blocks and one more, or as many as fit (at least two)."""
-    piece = knobs.blocks * form.chunks.rows(form.config) // form.config.block_out
+    piece = blocks_of(knobs.blocks * form.chunks.rows(form.config), form.config.block_out)
     most: Column = np.minimum(prod(form.chunks.counts) + 1, form.config.tiles(Buffer.WGT) // piece)
     return most
 
@@ -84,7 +84,7 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
             Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
-    weights = knobs.blocks * form.chunks.rows(config) // config.block_out
+    weights = blocks_of(knobs.blocks * form.chunks.rows(config), config.block_out)
     groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
               Buffer.ACC: config.acc_groups}
     return all_of((2 * weights <= config.tiles(Buffer.WGT), *(

@@ -38,10 +38,13 @@ class Chunks:
     slide: int | None = None        # the axis along which three-tap windows slide, if any
 
     def rows(self, config: Config) -> int:
-        """The number of weight rows in a chunk, rounded up to whole tiles."""
+        """The number of weight rows in a chunk, rounded up to whole tiles. Where a step takes
+        several channel blocks always, those of an accumulator tile, they may share one."""
         count = prod(self.taps) * self.planes
         if self.slide is not None:
             count = count // WINDOW_TAPS * WINDOW_ROWS
+        if self.counts == (1, 1) and 2 * count <= config.block_out:
+            return max(config.depthwise_lanes, 1 << (count - 1).bit_length())
         return blocks_of(count, config.block_out) * config.block_out
 
     def strides(self, stride: tuple[int, int]) -> tuple[int, int]:
@@ -118,5 +121,5 @@ def _fits(chunks: Chunks, spec: Conv2d, config: Config) -> bool:
              for count, dilation in zip(chunks.taps, spec.dilation, strict=True)]
     count = prod(chunks.taps) * chunks.planes
     return (prod(reach) <= config.tiles(Buffer.INP) // 2
-            and chunks.rows(config) // config.block_out <= config.tiles(Buffer.WGT) // 2
+            and blocks_of(chunks.rows(config), config.block_out) <= config.tiles(Buffer.WGT) // 2
             and count <= max(chunks.planes, config.tiles(Buffer.UOP) // MICRO_OPS))

@@ -149,7 +149,7 @@ def test_rows_of_weights_are_loaded_in_whole_tiles():
     weights = placeholder("w", (2, 9, 16), "int8")
     copy = compute("copy", weights.shape, lambda c, row, lane: weights[c, row, lane])
     with pytest.raises(CompileError, match=re.escape(
-            "stage copy: 9 rows are not whole tiles of 16 rows")):
+            "stage copy: 9 rows are neither whole tiles of 16 rows, nor an even part of one")):
         Schedule(copy)[copy].address_rows(16)
 
 
