@@ -12,6 +12,7 @@ from ..errors import InternalError, summary
 from ..graph.graph import Graph, Node
 from ..graph.types import GraphError
 from ..graph.verify_graph import verify_graph
+from .compose_tables import compose_tables
 from .fold_batch_norm import fold_batch_norm
 from .fold_constants import fold_constants, fold_dequantized
 from .fold_pad import fold_pad
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("signed", make_signed),
     Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only
     Pass("fuse_clamp", fuse_clamp),
+    Pass("compose_tables", compose_tables),
     Pass("merge_equal", merge_equal),
     Pass("clean_up", remove_dead),
 )
