@@ -55,7 +55,8 @@ def test_options_are_those_of_a_network(folder):
         out = good(*run(folder, f"{address}:1000000", "-o", "y.npy", "--limit", "777", "--json",
                         inputs=("-i", "real.npy")), cwd=folder)
     assert json.loads(out) == {"device": f"board:ulx3s@{address}:1000000", "cycles": CYCLES,
-                               "accelerator_cycles": ACCELERATOR_CYCLES, "clock_hz": 50_000_000}
+                               "accelerator_cycles": ACCELERATOR_CYCLES, "clock_hz": 50_000_000,
+                               "frames": 1}
     assert np.array_equal(np.load(folder / "y.npy"), X + 7)
     assert fake.timeout == 777
 
@@ -78,8 +79,8 @@ def test_frames_that_are_damaged_on_the_way_are_sent_again(folder):
     (Fake([lambda answer: b""] * 9), r"does not answer hello; is the bitstream with the monitor"),
     (Fake([lambda answer: b"Linux login: "] * 9), "does not answer hello; it said '.*Linux login:"),
     (Fake([lambda answer: answer[:-1]] * 9), "the board does not answer hello"),
-    (Fake([None] * 4 + [lambda answer: answer[:-1] + b"?"] * 9), "the board does not answer run"),
-    (Fake(version=2), "the monitor has version 2, but this kit has 1; build the bitstream anew"),
+    (Fake([None] * 5 + [lambda answer: answer[:-1] + b"?"] * 9), "the board does not answer run"),
+    (Fake(version=3), "the monitor has version 3, but this kit has 2; build the bitstream anew"),
     (Fake(says=(Status.HUNG,)), r"plus: stage 0 \(program 0\): the accelerator did not end"),
     (Fake(says=(Status.FAULT, 99, 5)), "the accelerator stopped at instruction 5: fault 99"),
     (Fake(says=(Status.WRONG_CONFIGURATION, 0x100, 2, 4)), "is 0x2, but the network needs 0x4"),
@@ -146,7 +147,7 @@ def test_a_limit_that_the_monitor_cannot_count_to_is_refused(folder):
     (None, "no.bin: cannot be read: No such file or directory"),
     (b"", "no.bin: not an image of a network for a board; `microtron firmware` makes them"),
     (b"\x7fELF" + bytes(400), "no.bin: not an image of a network for a board"),
-    (image_bytes()[:-4], "no.bin: an image of version 1"),
+    (image_bytes()[:-4], "no.bin: an image of version 2"),
     (image_bytes(needed=1 << 26), "no.bin: needs 67,108,864 bytes of memory, but ulx3s has 33,554"),
 ])
 def test_a_file_that_is_no_image_is_refused_in_one_line(folder, content, message):
