@@ -24,7 +24,7 @@ from microtron.compiler.graph.operations.pointwise.binary import Binary
 from microtron.compiler.network.task import MAKERS, register_task
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.isa.config import Config, tiny
-from microtron.isa.instructions import ISA, Alu, AluI, AluOp, Engine, Sync
+from microtron.isa.instructions import ISA, Alu, AluI, AluOp, Engine, Sync, Table
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.program import Program
 from microtron.isa.stream import decode, encode
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = [field.name for field in dataclasses.fields(MemoryTiming)]
 ON_ENGINES = [kind for kind in ISA if kind.engine is not None]
 LOOPS = (2, 3, 4)
-WINDOWS = dataclasses.replace(tiny, window_taps=3)
+WINDOWS = dataclasses.replace(tiny, window_taps=3, tables=8)
 
 
 def mnemonic(kind):
@@ -65,15 +65,16 @@ def test_random_programs_have_every_operation_of_the_alu(generated, kind):
 @pytest.mark.parametrize("kind", [each for each in ON_ENGINES if each.engine == Engine.ALU],
                          ids=mnemonic)
 def test_vectors_of_every_instruction_of_the_alu_are_counted(kind):
-    code = encode([kind(loops=LOOPS), Sync()])
-    assert count(code, tiny, {}).alu_vectors == np.prod(LOOPS)
+    steps = 64 if kind is Table else np.prod(LOOPS)
+    code = encode([kind() if kind is Table else kind(loops=LOOPS), Sync()])
+    assert count(code, tiny, {}).alu_vectors == steps
 
 
 @pytest.mark.parametrize("kind", ON_ENGINES, ids=mnemonic)
 def test_the_work_of_every_instruction_counts_towards_the_limit(kind):
     extents = {"loops": LOOPS} if hasattr(kind(), "loops") else {"shape": LOOPS}
-    program = Program(tiny, encode([kind(**extents), Sync()]))
-    assert work_of(program).tolist() == [np.prod(LOOPS), 0]
+    program = Program(tiny, encode([kind() if kind is Table else kind(**extents), Sync()]))
+    assert work_of(program).tolist() == [64 if kind is Table else np.prod(LOOPS), 0]
 
 
 def different(name: str) -> MemoryTiming:

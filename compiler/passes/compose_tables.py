@@ -36,9 +36,11 @@ def compose_tables(graph: Graph) -> Graph:
         edit.keep(name)
         if found is None:
             continue
+        has_lookup = not with_lookup.isdisjoint(node.operation.operands())
+        if isinstance(node.operation, Binary) and not has_lookup:
+            continue
         tables[name] = found
-        operands = set(node.operation.operands())
-        if isinstance(node.operation, Lookup | FixedPointPrelu) or operands & with_lookup:
+        if isinstance(node.operation, Lookup | FixedPointPrelu) or has_lookup:
             with_lookup.add(name)
             if not (isinstance(node.operation, Lookup) and node.operation.x == found[0]):
                 table = edit.constant(f"{name}.table", found[1], node.type.quantization)

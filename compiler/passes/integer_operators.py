@@ -91,7 +91,8 @@ class _Change:
         if before is not None and isinstance(before.operation, Dequantize):
             found = self._rescale(before.operation)
         elif before is not None and self.graph.uses[quantize.x] == 1:
-            found = self._operator(before, node.type)
+            found = (self._composite(name, before, quantize, node.type)
+                     or self._operator(before, node.type))
         if found is None:
             found = self._lookup(name, quantize.x, node.type)
         if found is None:
@@ -218,6 +219,17 @@ class _Change:
             zeroless = array.astype(np.float64) - known.along(known.zero_points, array.ndim)
             return zeroless * known.along(known.scales, array.ndim)
         return None if real is None else real.astype(np.float64)
+
+    def _composite(self, name: str, before: Node, quantize: Quantize,
+                   result: TensorType) -> Lookup | None:
+        """Two tensors of which one is a function of the other, such as x · sigmoid(x), as a table,
+        which rounds as the model does."""
+        sides = [self.graph.nodes.get(each) for each in before.operation.operands()]
+        stored = {each.operation.x for each in sides
+                  if each is not None and isinstance(each.operation, Dequantize)}
+        if not isinstance(before.operation, Binary) or len(stored) < 2:
+            return None
+        return self._lookup(name, quantize.x, result)
 
     def _lookup(self, name: str, real: str, result: TensorType) -> Lookup | None:
         found = table_of(self.graph, real, result)

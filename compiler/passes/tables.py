@@ -26,7 +26,8 @@ def table_of(graph: Graph, name: str, result: TensorType) -> tuple[str, Array] |
     if nodes is None:
         return None
     sources = {node.operation.x for node in nodes.values()
-               if isinstance(node.operation, Dequantize) and not _is_known(graph, node.operation.x)}
+               if isinstance(node.operation, Dequantize) and node.operation.x not in nodes
+               and not _is_known(graph, node.operation.x)}
     if len(sources) != 1:
         return None
     stored = sources.pop()
@@ -50,7 +51,8 @@ def _is_known(graph: Graph, name: str) -> bool:
 
 
 def _function(graph: Graph, name: str) -> dict[str, Node] | None:
-    """The nodes that compute a tensor from Dequantize on, in order; None if there are others."""
+    """The nodes that compute a tensor from Dequantize on, in order; None if there are others. What
+    is quantized between two of them may itself be such a function, of the same tensor."""
     found: dict[str, Node] = {}
 
     def visit(each: str, depth: int) -> bool:
@@ -59,9 +61,21 @@ def _function(graph: Graph, name: str) -> dict[str, Node] | None:
             return True
         if node is None or max(depth, len(found)) >= MOST_NODES:
             return False
-        if not isinstance(node.operation, Dequantize) and not (
-                isinstance(node.operation, ONE_BY_ONE)
-                and all(visit(operand, depth + 1) for operand in node.operation.operands())):
+        if isinstance(node.operation, Dequantize):
+            before = dict(found)
+            if not visit_quantized(node.operation.x, depth + 1):
+                found.clear()
+                found.update(before)
+        elif not (isinstance(node.operation, ONE_BY_ONE)
+                  and all(visit(operand, depth + 1) for operand in node.operation.operands())):
+            return False
+        found[each] = node
+        return True
+
+    def visit_quantized(each: str, depth: int) -> bool:
+        node = graph.nodes.get(each)
+        if node is None or not isinstance(node.operation, Quantize) or (
+                node.type.dtype not in EIGHT_BITS or not visit(node.operation.x, depth)):
             return False
         found[each] = node
         return True
@@ -78,4 +92,5 @@ def _values(graph: Graph, node: Node, values: dict[str, Array]) -> Array:
         known = graph.type_of(each)
         operands.append(Value(TensorType(array.shape, known.dtype, known.quantization), array))
     shape = np.broadcast_shapes(*(each.array.shape for each in operands))
-    return compute_node(Node(node.operation, TensorType(shape, node.type.dtype)), operands)
+    result = TensorType(shape, node.type.dtype, node.type.quantization)
+    return compute_node(Node(node.operation, result), operands)

@@ -62,6 +62,8 @@ def test_what_has_no_table_in_it_stays():
     builder = started()
     product(builder, "y", "x", "x")
     assert composed(builder, "y") == ["Binary"]
+    table(builder, "after", "y")
+    assert composed(builder, "after") == ["Binary", "Lookup"]
 
 
 def test_a_prelu_of_one_slope_is_a_table_and_one_of_several_is_not():
