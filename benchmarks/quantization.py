@@ -215,7 +215,10 @@ def measure(arguments: argparse.Namespace) -> Outcome:
     rows: list[dict[str, Any]] = []
     for case in chosen:
         print(f"{case.file} …", file=sys.stderr)
-        rows += measure_case(case, models, arguments.config, arguments.judged)
+        for row in measure_case(case, models, arguments.config, arguments.judged):
+            print(f"  {row['tool']}: float {row['float']:.1f}, int8 {row['score']:.1f}, "
+                  f"SQNR {row['sqnr']:.1f} dB", file=sys.stderr)
+            rows.append(row)
     return Outcome(
         benchmark="quantization", title="Quantized models, judged on data they have not seen",
         columns=(Column("model", "model"), Column("tool", "tool"),
