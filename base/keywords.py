@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 from .errors import MicrotronError
 from .near_misses import hint
@@ -35,7 +35,7 @@ def check_keywords(function: Callable[Parameters, Returned]) -> Callable[Paramet
 class KeywordsChecked:
     """A base of dataclasses whose constructors explain which keywords they have."""
 
-    def __new__(cls, *_: Any, **keywords: Any) -> Self:
+    def __new__(cls, *_: object, **keywords: object) -> Self:
         if not keywords.keys() <= getattr(cls, "__dataclass_fields__", keywords).keys():
             _check(cls.__name__, keywords,
                    [each.name for each in dataclasses.fields(cls)])    # type: ignore[arg-type]

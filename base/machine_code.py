@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -11,10 +13,12 @@ import llvmlite.binding as llvm
 
 from .errors import MicrotronError
 from .processor import Target, host
-from .symbols import names_of
 
 Machine: TypeAlias = Any            # of llvmlite, which has no types
 SPEED = 3                           # LLVM's -O3
+MAGIC = b"\x7fELF\x02\x01"          # of an object file: 64 bits, the least significant byte first
+SYMBOLS = 2                         # the type of a section
+GLOBAL, WEAK = 1, 2                 # bindings
 
 
 def describe_target(target: Target) -> str:
@@ -87,7 +91,7 @@ def _parse_module(text: str, target: Target, machine: Machine) -> Any:
     return module
 
 
-def _optimize(module: Any, machine: Machine, unroll: bool) -> None:
+def _optimize(module: object, machine: Machine, unroll: bool) -> None:
     options = llvm.create_pipeline_tuning_options(SPEED)
     if not unroll:
         options.loop_unrolling = options.slp_vectorization = False
@@ -111,3 +115,32 @@ def _machine(target: Target, speed: int = SPEED) -> Machine:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=speed, reloc=target.relocation,
         codemodel=target.code_model, jit=target.code_model == "jitdefault", abiname=target.abi)
+
+
+def names_of(code: bytes) -> tuple[set[str], set[str]]:
+    """What an object file defines for others, and what it needs. Other formats than ELF of 64 bits,
+    which hosts here have, say nothing."""
+    defined: set[str] = set()
+    needed: set[str] = set()
+    if code[:len(MAGIC)] == MAGIC:
+        for name, binding, section in _symbols(code):
+            if section and binding in (GLOBAL, WEAK):
+                defined.add(name)
+            elif not section and binding == GLOBAL and name:
+                needed.add(name)
+    return defined, needed
+
+
+def _symbols(code: bytes) -> Iterator[tuple[str, int, int]]:
+    """Name, binding and number of the section of each symbol; no section has what is missing."""
+    start, = struct.unpack_from("<Q", code, 40)
+    size, count = struct.unpack_from("<HH", code, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, start + place * size)
+                for place in range(count)]
+    for _, kind, _, _, offset, length, link, *_ in sections:
+        if kind == SYMBOLS:
+            texts = sections[link][4]
+            for place in range(offset, offset + length, 24):
+                name, info, _, section = struct.unpack_from("<IBBH", code, place)
+                end = code.index(b"\0", texts + name)
+                yield code[texts + name:end].decode(), info >> 4, section

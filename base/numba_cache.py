@@ -38,13 +38,13 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
     load = cache.load_overload if needs_numba else partial(_load_overload, cache)
     save = cache.save_overload
 
-    def load_or_say(*arguments: Any) -> Any:
+    def load_or_say(*arguments: object) -> object:
         found = load(*arguments)
         if found is None:           # numba compiles next, and saves then
             _say(work, name)
         return found
 
-    def save_if_possible(*arguments: Any) -> None:
+    def save_if_possible(*arguments: object) -> None:
         work.close()
         try:
             save(*arguments)
@@ -67,26 +67,26 @@ class _Files:
     def flush(self) -> None:
         self._write("nbi", {})
 
-    def save(self, key: Any, data: Any) -> None:
+    def save(self, key: object, data: object) -> None:
         index = self._index()
         if key not in index:
             index[key] = f"{len(index) + 1}.nbc"
             self._write("nbi", index)
         self._write(index[key], (key, data))
 
-    def load(self, key: Any) -> Any:
+    def load(self, key: object) -> object:
         name = self._index().get(key)
         owner, data = (name and self._read(name)) or (None, None)
         return data if owner == key else None
 
-    def _index(self) -> dict[Any, str]:
+    def _index(self) -> dict[object, str]:
         return self._read("nbi") or {}
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Cached:
         content = read_entry(self._path(name), self._key(name))
         return None if content is None else pickle.loads(content)
 
-    def _write(self, name: str, what: Any) -> None:
+    def _write(self, name: str, what: object) -> None:
         serialize: Cached = import_module("numba.core.serialize")   # pickle cannot do functions
         write_entry(self._path(name), self._key(name), serialize.dumps(what))
 
@@ -97,7 +97,7 @@ class _Files:
         return f"{self._version} {self._base}.{name}"
 
 
-def _load_overload(cache: Cached, *arguments: Any) -> Any:
+def _load_overload(cache: Cached, *arguments: object) -> object:
     """What the cache has, without all that numba prepares to compile or to manage memory, which
     takes a third of a second."""
     with cache._guard_against_spurious_io_errors():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..base.errors import MicrotronError
 from .files import AsJson, ProgramFile, check_distinct, tensor_files
 from .firmware import is_image, run_image
-from .frames import AllFrames, FrameOptions, StatesIn, StatesOut
+from .frames import AllFrames, DeviceOptions, FrameOptions, RunOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model
 from .networks import profile_model, run_model, show_profiles
 from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
@@ -80,9 +80,9 @@ def run(program: ProgramFile,
         return
     if is_model(program):
         device = device or "cycle"
-        options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
-                           limit=limit) | {"allow_nan": allow_nan}
-        run_model(program, device=device, options=options, inputs=inputs, outputs=outputs,
+        told: RunOptions = {**_options(device, seed=seed, memory=memory, trace=trace,
+                                       waveform=waveform, limit=limit), "allow_nan": allow_nan}
+        run_model(program, device=device, options=told, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, fixed=fixed, memory=memory, check=check,
                   mhz=mhz, all_reasons=all_reasons, as_json=as_json, frames=frames)
         return
@@ -176,7 +176,7 @@ def _refuse_for_programs(program: Path, mhz: float | None, all_reasons: bool) ->
 
 
 def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
-             waveform: Path | None, limit: int | None) -> dict[str, Any]:
+             waveform: Path | None, limit: int | None) -> DeviceOptions:
     """What the options of `run` mean to a device; one that it has no use for is refused."""
     from ..isa.memory_timing import parse_timing
     from ..sim.functional.order import Adversarial
@@ -189,7 +189,7 @@ def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
         if given and name not in owners:
             raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "
                                  f"{name}")
-    options: dict[str, Any] = {"limit": limit}
+    options: DeviceOptions = {"limit": limit}
     if seed is not None:
         if seed < 0:
             raise MicrotronError(f"--seed is {seed}, but must not be negative")

@@ -80,7 +80,7 @@ def _complain(message: str, code: int = BAD_INPUT) -> int:
     return code
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     print_note(one_line(str(message)))
 
 

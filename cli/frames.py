@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import typer
 
@@ -13,8 +13,26 @@ from .tensors import output_files, read_inputs
 
 if TYPE_CHECKING:
     from ..compiler.graph.types import Array, TensorType
+    from ..isa.memory_timing import MemoryTiming
     from ..runtime.models.model import Model
     from ..runtime.models.result import Result
+    from ..sim.functional.order import Order
+
+
+class DeviceOptions(TypedDict, total=False):
+    """What a device is told, as `open_device` and `session` take it."""
+
+    memory: MemoryTiming
+    limit: int | None
+    order: Order
+    waveform: Path
+
+
+class RunOptions(DeviceOptions, total=False):
+    """What a run of a network is told."""
+
+    allow_nan: bool
+
 
 AllFrames = Annotated[bool, typer.Option(
     "--frames", help="Of a network: each input has an axis of frames before its own, all as many. "
@@ -78,7 +96,7 @@ class Frames(NamedTuple):
     cycles: int | None                      # of all frames
 
 
-def run_frames(model: Model, device: str, options: dict[str, Any], chosen: FrameOptions,
+def run_frames(model: Model, device: str, options: RunOptions, chosen: FrameOptions,
                given: tuple[int, dict[str, Array]], tell: Callable[[str], None]) -> Frames:
     """Run all frames in a session."""
     import numpy as np

@@ -10,7 +10,7 @@ import typer
 
 from ..base.errors import MicrotronError
 from .files import check_distinct
-from .frames import FrameOptions, run_frames
+from .frames import FrameOptions, RunOptions, run_frames
 from .model import open_model, timing_of
 from .tensors import output_files
 from .times import clock_of, host_timer
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .options import ModelInputs
 
 
-def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[str] | None,
+def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str] | None,
               outputs: list[str] | None, trace: Path | None, config: str,
               fixed: ModelInputs, memory: str, check: bool, mhz: float | None,
               all_reasons: bool, as_json: bool, frames: FrameOptions) -> None:
@@ -65,7 +65,7 @@ def run_model(path: Path, *, device: str, options: dict[str, Any], inputs: list[
     if as_json:
         seconds = {name: (each.seconds, each.source.value)
                    for name, each in time.host.nodes.items()}
-        found = {**result.to_dict(), **time.to_dict(), "frames": given[0],
+        found: dict[str, Any] = {**result.to_dict(), **time.to_dict(), "frames": given[0],
                  "cycles_of_all_frames": found_frames.cycles}
         for each in found["nodes"]:
             each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))
@@ -146,7 +146,7 @@ def show_profiles(places: list[str], found: list[Profile], clock: Clock, *,
             show_profile(place, each, f"{time:,.3f} ms at {clock}")
 
 
-def _with_time(profile: Profile, clock: Clock) -> dict[str, Any]:
+def _with_time(profile: Profile, clock: Clock) -> dict[str, object]:
     milliseconds = clock.seconds(profile.report.cycles or 0) * 1e3
     return {**profile.to_dict(), "mhz": clock.mhz, "clock_source": clock.source,
             "milliseconds": milliseconds}

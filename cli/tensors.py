@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import MicrotronError
 
 if TYPE_CHECKING:
+    from ..base.arrays import Array
     from ..compiler.graph.types import TensorType
 
 KINDS = {"--input": "input", "--output": "output", "--state-in": "state", "--state-out": "state"}
@@ -16,7 +17,7 @@ READ = ("--input", "--state-in")            # options whose files are there befo
 
 
 def read_inputs(given: list[str] | None, types: Mapping[str, TensorType],
-                option: str = "--input", *, frames: bool = False) -> dict[str, Any]:
+                option: str = "--input", *, frames: bool = False) -> dict[str, Array]:
     """The inputs that the option names, as arrays that the model takes; with `frames`, each has an
     axis before its own.
 
@@ -25,7 +26,7 @@ def read_inputs(given: list[str] | None, types: Mapping[str, TensorType],
         x=inputs.npz        the array x of a file with several, or its only one
         inputs.npz          all arrays of a file, each for the input of its name
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Array] = {}
     for name, file in _files_by_input(option, given, types):
         for each, array in _arrays(option, file, name, types, frames=frames):
             if each in found:
@@ -77,7 +78,7 @@ def _split(option: str, given: str, names: list[str]) -> tuple[str | None, str]:
 
 
 def _arrays(option: str, file: Path, name: str | None, types: Mapping[str, TensorType], *,
-            frames: bool) -> Iterable[tuple[str, Any]]:
+            frames: bool) -> Iterable[tuple[str, Array]]:
     from ..runtime.models.tensor_files import npz_names, read_array, read_npz_array
 
     if file.suffix != ".npz":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any, ClassVar
 
-from .record import Record, Rule, i8, i16, i32, operand, u8, u16, u32
+from .record import Fields, Record, Rule, i8, i16, i32, operand, u8, u16, u32
 
 INSTRUCTION_BYTES = 32
 POSITION_BITS = 21          # of an instruction's number: 64 MiB of code, and more in no program
@@ -177,7 +177,7 @@ class Instruction(Record):
                             default=Engines(0), kind=Engines)
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         either = fields.wait | fields.post
         if cls.engine is None:
             yield either != 0, lambda: "wait and post must be empty, for FETCH has no tokens"
@@ -187,7 +187,7 @@ class Instruction(Record):
                 f"wait and post must not name {own}, its own engine, which runs in order already")
 
     @classmethod
-    def lacks(cls, fields: Any, config: Any) -> Iterator[Rule]:
+    def lacks(cls, fields: Fields, config: Any) -> Iterator[Rule]:
         """Rules of accelerators that lack something: `config` is theirs."""
         yield from ()
 
@@ -222,7 +222,7 @@ class Load(Instruction):
         default=(0, 0, 0, 0), axes=("top", "bottom", "left", "right"))
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         yield _segment_rule(fields)
         top, bottom, left, right = fields.pad
@@ -262,7 +262,7 @@ class Gemm(Instruction):
         default=(0, 0, 0), axes=LOOPS)
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         dependent = fields.flags & ~(GemmFlags.DEPTHWISE | GemmFlags.START | GemmFlags.OUT)
         yield (dependent != 0) & (fields.flags & GemmFlags.START == 0), lambda: (
@@ -297,7 +297,7 @@ class Window(Instruction):
         i16, "rows of weight tiles a step of each loop", default=(0, 0, 0), axes=LOOPS)
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         never = fields.flags & (GemmFlags.DEPTHWISE | GemmFlags.FIRST_UOP | GemmFlags.FIRST_INNER)
         yield never != 0, lambda: (
@@ -381,7 +381,7 @@ class Requantize(Instruction):
     high: int = operand(i8, "largest result", default=127)
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         acc, wide, even, away, lookup, *number = (
             fields.flags & each != 0 for each in RequantizeFlags)
@@ -396,7 +396,7 @@ class Requantize(Instruction):
             yield each > lookup, lambda: "flags has a table, which means nothing without LOOKUP"
 
     @classmethod
-    def lacks(cls, fields: Any, config: Any) -> Iterator[Rule]:
+    def lacks(cls, fields: Fields, config: Any) -> Iterator[Rule]:
         if not config.tables:
             yield fields.flags & RequantizeFlags.LOOKUP != 0, lambda: (
                 f"flags has LOOKUP, but tables is {config.tables}, and lookups need {TABLES}")
@@ -430,7 +430,7 @@ class Table(Instruction):
     src: int = operand(u16, "first accumulator tile")
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         yield fields.table >= TABLES, lambda: (
             f"table is {fields.table}, but there are {TABLES} (0 to {TABLES - 1})")
@@ -455,7 +455,7 @@ class Store(Instruction):
         default=(0, 0), axes=("z", "y"))
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         yield _segment_rule(fields)
 
@@ -474,6 +474,6 @@ ISA: tuple[type[Instruction], ...] = (
     Load, Gemm, Window, Alu, AluI, Requantize, Table, Store, Sync)
 
 
-def _segment_rule(fields: Any) -> Rule:
+def _segment_rule(fields: Fields) -> Rule:
     return fields.segment >= SEGMENTS, lambda: (
         f"segment is {fields.segment}, but there are {SEGMENTS} (0 to {SEGMENTS - 1})")

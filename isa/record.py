@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.arrays import Array
 from ..base.checked_values import integer, quote
 from ..base.errors import IsaError
 
@@ -46,6 +47,8 @@ class Scalar:
         return f"<{'i' if self.signed else 'u'}{self.bytes}"
 
 
+Test: TypeAlias = Callable[[Any], bool]     # of a field's value
+Fields: TypeAlias = Any     # an instruction, or many: then each of its fields is a column
 Rule = tuple[Any, Callable[[], str]]     # whether it is broken, and what to say then
 
 u8, u16, u32 = Scalar("u8", 8, False), Scalar("u16", 16, False), Scalar("u32", 32, False)
@@ -89,7 +92,7 @@ class Field:
         return self.default is dataclasses.MISSING
 
 
-def operand(scalar: Scalar, doc: str, *, default: Any = 0, axes: tuple[str, ...] = (),
+def operand(scalar: Scalar, doc: str, *, default: object = 0, axes: tuple[str, ...] = (),
             kind: type[IntEnum | IntFlag] | None = None, suffix: bool = False,
             allowed: tuple[IntEnum, ...] = (), skip: int = 0) -> Any:
     """Declare a field. `axes` makes it a vector, `kind` gives its values names, `skip` leaves bytes
@@ -115,7 +118,7 @@ class Record:
                 raise IsaError(f"{self.mnemonic()}: {reason()}")
 
     @classmethod
-    def rules(cls, fields: Any) -> Iterator[Rule]:
+    def rules(cls, fields: Fields) -> Iterator[Rule]:
         """What must not be, beyond the range of each field.
 
         `fields` is one record, or has a column of many for each field (a tuple of columns for a
@@ -162,7 +165,7 @@ class Record:
         return records
 
 
-def _values(field: Field, column: npt.NDArray[Any]) -> list[Any]:
+def _values(field: Field, column: Array) -> list[object]:
     """A column as the values that records hold: numbers, tuples or members of an enum."""
     values: list[Any] = column.ravel().tolist()
     if field.kind is not None:
@@ -190,11 +193,11 @@ def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArra
 
 
 _fields: dict[type[Record], tuple[Field, ...]] = {}      # all are derived once per class
-_tests: dict[type[Record], list[tuple[Field, Callable[[Any], bool]]]] = {}
+_tests: dict[type[Record], list[tuple[Field, Test]]] = {}
 _dtypes: dict[type[Record], np.dtype[np.void]] = {}
 
 
-def _tests_of(record: type[Record]) -> list[tuple[Field, Callable[[Any], bool]]]:
+def _tests_of(record: type[Record]) -> list[tuple[Field, Test]]:
     """For each field, whether a value is fine as it is. Almost all are, and a compiler makes very
     many records: `_check_value`, which converts what can be converted and explains the rest, takes
     ten times as long."""
@@ -203,7 +206,7 @@ def _tests_of(record: type[Record]) -> list[tuple[Field, Callable[[Any], bool]]]
     return _tests[record]
 
 
-def _test(field: Field) -> Callable[[Any], bool]:
+def _test(field: Field) -> Test:
     low, high, count, kind = field.scalar.low, field.scalar.high, field.count, field.kind
     if field.axes:
         return lambda value: type(value) is tuple and len(value) == count and all(
@@ -217,7 +220,7 @@ def _test(field: Field) -> Callable[[Any], bool]:
     return lambda value: type(value) is kind and value in members
 
 
-def _check_value(record: Record, field: Field) -> Any:
+def _check_value(record: Record, field: Field) -> object:
     value = getattr(record, field.name)
     place = f"{record.mnemonic()}: {field.name}"
     if not field.axes:
@@ -229,7 +232,7 @@ def _check_value(record: Record, field: Field) -> Any:
                  for axis, each in zip(field.axes, value, strict=True))
 
 
-def _check_scalar(place: str, field: Field, value: Any) -> Any:
+def _check_scalar(place: str, field: Field, value: object) -> object:
     number = integer(value)
     if number is None:
         raise IsaError(f"{place} is {quote(value)}, but must be an integer")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..compiler.graph.operations.vision.resize import Resize
 from ..compiler.graph.types import TensorType
 from ..compiler.passes.graph_edit import Edit
 
+Each = TypeVar("Each")
 TO_FIRST, TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 WITH_CHANNELS = (_Window, BatchNorm, InstanceNorm, LocalResponseNorm, DepthToSpace, SpaceToDepth)
 EACH_NUMBER = (Unary, Clamp, Cast, Binary, Compare, Where)
@@ -138,7 +139,7 @@ class _Move:
         return self.last[name]
 
 
-def _turn(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _turn(values: tuple[Each, ...]) -> tuple[Each, ...]:
     return tuple(values[axis] for axis in TO_FIRST)
 
 

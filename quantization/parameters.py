@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..base import arrays
 from ..compiler.graph.types import Quantization
 
-Array = npt.NDArray[Any]
+Array = arrays.Array
 LOW, HIGH = -128, 127
 SMALLEST = 1e-9                 # a scale, so that constant and dead tensors have one too
 

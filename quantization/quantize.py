@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,12 +56,12 @@ class QuantizedModel:
 
 
 @check_keywords
-def quantize(model: str | PathLike[str] | Graph, samples: Any = None, *,
-             random_data: bool = False, labels: Any = None, config: Config | str | None = None,
+def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
+             random_data: bool = False, labels: object = None, config: Config | str | None = None,
              method: str = BEST, techniques: Sequence[str] = TECHNIQUES, weight_bits: int = 8,
              keep_float: Sequence[str] = (), max_loss: float | None = None,
              judged_samples: int = JUDGED, shapes: Mapping[str, tuple[int, ...]] | None = None,
-             values: Mapping[str, Any] | None = None,
+             values: Mapping[str, object] | None = None,
              progress: Callable[[str], None] | None = None) -> QuantizedModel:
     """Quantize a float model to int8, with samples of its inputs.
 
@@ -105,7 +105,8 @@ def quantize(model: str | PathLike[str] | Graph, samples: Any = None, *,
     return QuantizedModel(found.graph, report)
 
 
-def _graph(model: Any, shapes: Any, values: Any) -> Graph:
+def _graph(model: object, shapes: Mapping[str, tuple[int, ...]] | None,
+           values: Mapping[str, object] | None) -> Graph:
     if isinstance(model, Graph):
         return model
     if isinstance(model, str | PathLike):
@@ -115,7 +116,7 @@ def _graph(model: Any, shapes: Any, values: Any) -> Graph:
 
 
 @contextmanager
-def _widened(graph: Graph, samples: Any, random_data: bool) -> Iterator[Samples]:
+def _widened(graph: Graph, samples: object, random_data: bool) -> Iterator[Samples]:
     """Samples for the inputs of the quantized model, which have 32 bits where the float model has
     16."""
     inputs = {name: replace(type_, dtype="float32") if type_.dtype == "float16" else type_
@@ -127,7 +128,7 @@ def _widened(graph: Graph, samples: Any, random_data: bool) -> Iterator[Samples]
         yield found
 
 
-def label_array(labels: Any) -> Array:
+def label_array(labels: object) -> Array:
     """The class of each sample: whole numbers, from an array, a .npy or a text file."""
     if isinstance(labels, str | PathLike):
         path = Path(labels)

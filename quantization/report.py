@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class LayerReport:
     scale: float | None             # None if it stays float
     zero_point: int | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return vars(self)
 
 
@@ -52,7 +51,7 @@ class Placement:
     def percent(self) -> float:
         return 100 * self.accelerator_macs / self.macs if self.macs else 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**vars(self), "accelerator_percent": self.percent}
 
 
@@ -76,7 +75,7 @@ class QuantizationReport:
         """Layers, those that hurt most first."""
         return sorted(self.layers, key=lambda each: each.sqnr)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "model": self.model, "samples": self.samples, "random_data": self.random,
             "warning": RANDOM if self.random else None,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .parameters import Array
 
 Inputs = Mapping[str, TensorType]
 Sample = dict[str, Array]
+Given = TypeVar("Given")
 MOST_BYTES = 1 << 31            # of one array that is not read row by row
 
 
@@ -47,7 +48,7 @@ class Samples:
         return Samples(self.inputs, self._source, self.place, most, random=self.random)
 
 
-def checked(place: str, name: str, array: Any, type_: TensorType) -> Array:
+def checked(place: str, name: str, array: object, type_: TensorType) -> Array:
     """A sample's array in exactly the type of its input, or why that cannot be."""
     array = np.asarray(array)
     if array.shape != type_.shape:
@@ -72,7 +73,7 @@ def checked(place: str, name: str, array: Any, type_: TensorType) -> Array:
 
 
 @contextmanager
-def opened_samples(inputs: Inputs, data: Any) -> Iterator[Samples]:
+def opened_samples(inputs: Inputs, data: object) -> Iterator[Samples]:
     """The samples of a file, a folder or an iterable."""
     if isinstance(data, Samples):
         yield data
@@ -110,7 +111,7 @@ def as_sample(inputs: Inputs, given: Any, place: str = "the samples") -> Sample:
     return match_names(inputs, given, place)
 
 
-def match_names(inputs: Inputs, given: Mapping[str, Any], place: str) -> dict[str, Any]:
+def match_names(inputs: Inputs, given: Mapping[str, Given], place: str) -> dict[str, Given]:
     """Arrays by the names of inputs. A single array may have any name, if there is one input."""
     if len(inputs) == 1 and len(given) == 1 and next(iter(given)) not in inputs:
         return {next(iter(inputs)): next(iter(given.values()))}
@@ -140,7 +141,7 @@ def _check_is_there(path: Path) -> None:
         raise MicrotronError(f"{path}: there is no such file or folder")
 
 
-def _spooled(inputs: Inputs, data: Iterator[Any], folder: Path) -> Samples:
+def _spooled(inputs: Inputs, data: Iterator[object], folder: Path) -> Samples:
     """What can be gone through only once, kept on disk."""
     count = 0
     for count, given in enumerate(data, 1):

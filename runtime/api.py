@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..base.argument_checks import check_callable, check_path
 from ..base.checked_values import quote
@@ -31,7 +31,7 @@ ESTIMATE: Literal["estimate"] = "estimate"
 def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *,
             memory: MemoryTiming | None = None,
             shapes: Mapping[str, tuple[int, ...]] | None = None,
-            values: Mapping[str, Any] | None = None,
+            values: Mapping[str, object] | None = None,
             states: Mapping[str, str] | None = None,
             require_accelerator: bool = False, optimize: bool = True,
             cost: CostFunction | Literal["estimate"] | None = None,
@@ -105,7 +105,7 @@ def inspect(model: Model, memory: MemoryTiming | None = None, *, mhz: float | No
 
 @check_keywords
 def compile_op(spec: Description, config: Config | str = "base", *,
-               memory: MemoryTiming | None = None, form: Form | None = None, knobs: Any = None,
+               memory: MemoryTiming | None = None, form: Form | None = None, knobs: object = None,
                hide_latency: bool = True,
                cost: CostFunction | Literal["estimate"] | None = None) -> Kernel:
     """Compile one operator for a configuration.

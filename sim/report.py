@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..isa.config import Config
 from ..isa.instructions import Buffer
@@ -45,7 +44,7 @@ class Report:
             return None
         return self.macs / (self.cycles * self.config.macs_per_cycle)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the timeline, which has an entry for each instruction, ready for JSON."""
         return {"device": self.device, "config": self.config.to_dict(),
                 "memory": None if self.memory is None else dataclasses.asdict(self.memory),

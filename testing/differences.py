@@ -102,7 +102,7 @@ def _registers(comparison: Comparison, first: Difference) -> Iterator[str]:
         yield f"    {unit}: {' '.join(values) or 'all 0'}"
 
 
-def _assignment(name: str, value: Any) -> str:
+def _assignment(name: str, value: object) -> str:
     """Of an array, the elements that are not 0."""
     if not isinstance(value, list):
         return f"{name}={value}"

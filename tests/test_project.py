@@ -60,6 +60,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "cli", "tests")
 MOST_FILES = 18                 # Python files in one folder
+MOST_ANY = 200              # uses of Any outside of tests
 HAS_AMARANTH = {"hw", "boards"}
 HEAVY = ("numpy", "numba", "llvmlite", "amaranth", "onnx", "rich")
 
@@ -195,6 +196,27 @@ def test_every_module_of_a_folder_has_a_name_of_its_own(part):
         if path.name != "__init__.py":
             places.setdefault(path.name, []).append(str(path.relative_to(ROOT)))
     assert not [" and ".join(each) for each in places.values() if len(each) > 1]
+
+
+def test_what_is_known_of_a_value_is_in_its_type():
+    """Every use of the name `Any` counts, in annotations and in code; imports do not. A library
+    without types has an alias of its own, which says so once."""
+    uses = {str(path.relative_to(ROOT)): count for part in MAY_IMPORT
+            for path in sources(part) if (count := count_any(path.read_text(encoding="utf-8")))}
+    most = sorted(uses.items(), key=lambda each: -each[1])[:5]
+    assert sum(uses.values()) < MOST_ANY, f"most are in {most}"
+
+
+def count_any(text: str) -> int:
+    return sum(getattr(node, "id", None) == "Any" or getattr(node, "attr", None) == "Any"
+               for node in ast.walk(ast.parse(text)))
+
+
+@pytest.mark.parametrize(("text", "count"), [
+    ("from typing import Any", 0), ("x: Any", 1), ("x: dict[Any, typing.Any]", 2),
+    ("def f(x: Any, *y: Any) -> Any:\n    return cast(Any, x)", 4), ("'Any'  # Any", 0)])
+def test_the_search_for_any_counts_uses(text, count):
+    assert count_any(text) == count
 
 
 def module_of(path: Path) -> str:

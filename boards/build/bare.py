@@ -57,7 +57,7 @@ class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
         return m
 
 
-def to_rtlil(inner: Any, fpga: Target | None = None, *, emit_src: bool = False) -> str:
+def to_rtlil(inner: object, fpga: Target | None = None, *, emit_src: bool = False) -> str:
     """All of it in Yosys's language, optionally with lines of source on what they describe."""
     from amaranth.back import rtlil
 

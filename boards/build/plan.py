@@ -94,7 +94,7 @@ def check_folder(folder: Path) -> None:
                              "name another with --output") from None
 
 
-def build(plan: Plan, folder: Path) -> dict[str, Any]:
+def build(plan: Plan, folder: Path) -> dict[str, object]:
     """Run every step that has not been run, and gather what there is to say about the product."""
     check_folder(folder)
     for need in plan.flow.needs(plan.board):
@@ -117,7 +117,7 @@ def build(plan: Plan, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _write_descriptions(plan: Plan, folder: Path, found: dict[str, Any]) -> None:
+def _write_descriptions(plan: Plan, folder: Path, found: dict[str, object]) -> None:
     from ...isa.c_header import c_header
 
     board = plan.board
@@ -147,5 +147,5 @@ def load_command(plan: Plan) -> str:
     return plan.board.load.replace("{bitstream}", plan.build.loads or plan.build.product)
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def _json(value: dict[str, object]) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()

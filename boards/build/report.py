@@ -67,7 +67,7 @@ def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None
 
 
 def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | None,
-            spent: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+            spent: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
     """A build as one JSON object."""
     found: dict[str, Any] = {
         "board": board.name, "part": board.part.name, "config": name, "digest": config.digest,

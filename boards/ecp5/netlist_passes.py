@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from ...base.atomic_files import write_atomically
 from .align_multiplier_operands import align_multiplier_operands
@@ -19,7 +18,7 @@ from .replicate_registers import replicate_registers
 COPIES, SIGNS, PLACES = "copies", "signs", "places"
 
 
-def run_passes(modules: Iterable[Mapping[str, Any]], die: Die) -> Counter[str]:
+def run_passes(modules: Iterable[Mapping[str, object]], die: Die) -> Counter[str]:
     """Replicate and pack registers, align multiplier operands and place blocks: how many of each
     were changed."""
     done: Counter[str] = Counter()

@@ -5,7 +5,6 @@ Small nets are cliques, larger ones stars around a point of their own."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class WirelengthModel:
         return float((np.maximum.reduceat(ends, self.firsts, axis=1)
                       - np.minimum.reduceat(ends, self.firsts, axis=1)).sum())
 
-    def weigh(self, at: np.ndarray) -> tuple[Any, np.ndarray]:
+    def weigh(self, at: np.ndarray) -> tuple[object, np.ndarray]:
         """What pulls at what along an axis, and how hard in all. A wire pulls as hard however long
         it is: springs get weaker, the longer they were before."""
         from scipy.sparse import coo_array
@@ -65,7 +64,7 @@ class WirelengthModel:
                             shape=(self.points, self.points)).tocsr()
         return weights, weights.sum(axis=1)
 
-    def solve(self, weights: Any, total: np.ndarray, held: np.ndarray, goals: np.ndarray,
+    def solve(self, weights: object, total: np.ndarray, held: np.ndarray, goals: np.ndarray,
                 at: np.ndarray) -> np.ndarray:
         """Where all pulls cancel, those towards goals included."""
         from scipy.sparse import diags_array

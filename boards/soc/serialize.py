@@ -10,7 +10,7 @@ from ..facts.board import Board, Clock, Memory, Part, Wire
 from ..facts.ethernet import Ethernet
 
 
-def serialize(board: Board) -> dict[str, Any]:
+def serialize(board: Board) -> dict[str, object]:
     return dataclasses.asdict(board)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path as File
-from typing import Any
 
 import amaranth
 
@@ -53,6 +52,6 @@ def _text(file: str) -> list[str]:
     return (parents[file.partition("/")[0]] / file).read_text(encoding="utf-8").splitlines()
 
 
-def path_json(path: Path, explainer: Explainer) -> list[dict[str, Any]]:
+def path_json(path: Path, explainer: Explainer) -> list[dict[str, object]]:
     return [{"names": place.names, "cell": place.cell, "source": place.source, "ns": place.time}
             for place in explainer.explain(path)]

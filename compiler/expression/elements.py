@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy.typing as npt
-
+from ...base.arrays import Array
 from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
 from .scalars import INDEX, whole
@@ -39,9 +37,9 @@ class Tensor:
     dtype: str
     axes: tuple[Axis, ...] = ()
     body: Expression | None = None
-    values: npt.NDArray[Any] | None = None
+    values: Array | None = None
 
-    def __getitem__(self, indices: Any) -> Element:
+    def __getitem__(self, indices: object) -> Element:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.shape):
             raise CompileError(f"{self.name} has {len(self.shape)} dimensions, but {len(given)} "

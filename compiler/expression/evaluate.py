@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base import arrays
+from ...base.arrays import Dtype
 from ..errors import CompileError
 from .expression import (
     ARITHMETIC,
@@ -29,7 +31,7 @@ from .expression import (
 from .scalars import saturate
 from .tensor import Tensor, in_order
 
-Array = npt.NDArray[Any]
+Array = arrays.Array
 Values = dict[Tensor, Array]
 COMBINERS = {"+": np.add, "*": np.multiply, "min": np.minimum, "max": np.maximum}
 OPERATORS = {**ARITHMETIC, **COMPARISONS, **LOGIC}
@@ -58,7 +60,7 @@ def _input_array(tensor: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Arra
     return array
 
 
-def numpy_type(dtype: str) -> np.dtype[Any]:
+def numpy_type(dtype: str) -> Dtype:
     return np.dtype(np.int64 if dtype == INDEX else np.bool_ if dtype == BOOL else dtype)
 
 

@@ -9,7 +9,6 @@ are the functions that go with them, and everything that expressions are written
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
 
 from ..errors import CompileError
 from .elements import Axis, Element, Reduction
@@ -20,6 +19,7 @@ from .nodes import (
     Constant,
     Expression,
     Function,
+    Operand,
     Select,
     as_expression,
     binary,
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 
-def minimum(left: Any, right: Any) -> Expression:
+def minimum(left: Operand, right: Operand) -> Expression:
     return binary("min", left, right)
 
 
-def maximum(left: Any, right: Any) -> Expression:
+def maximum(left: Operand, right: Operand) -> Expression:
     return binary("max", left, right)
 
 
@@ -60,7 +60,7 @@ def negate(condition: Expression) -> Expression:
     return binary("==", condition, Constant(False, BOOL))
 
 
-def select(condition: Expression, then: Any, otherwise: Any) -> Expression:
+def select(condition: Expression, then: Operand, otherwise: Operand) -> Expression:
     """`then` where a condition holds, `otherwise` elsewhere."""
     if not isinstance(condition, Expression) or condition.dtype != BOOL:
         raise CompileError(f"select: {condition} is not a condition, such as i < 3")

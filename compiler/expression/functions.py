@@ -8,15 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ..errors import CompileError
-from .nodes import Call, Constant, Expression, Function, as_expression
-from .scalars import FLOATS, INDEX
+from .nodes import Call, Constant, Evaluate, Expression, Function, Operand, as_expression
+from .scalars import FLOATS, INDEX, Array
 
 BITS = {"float16": "int16", "float32": "int32", "float64": "int64"}
 CHECKED = "checked"
@@ -92,8 +90,8 @@ def _bits(dtype: str) -> Function:
                     intrinsic="bitcast")
 
 
-def _of_floats(name: str, evaluate: Callable[..., Any], first: Expression,
-               *others: Any) -> Expression:
+def _of_floats(name: str, evaluate: Evaluate, first: Expression,
+               *others: Operand) -> Expression:
     if first.dtype not in FLOATS:
         raise CompileError(f"{name}({first}): the type is {first.dtype}, but must be "
                            f"{' or '.join(FLOATS)}")
@@ -106,11 +104,11 @@ def _of_floats(name: str, evaluate: Callable[..., Any], first: Expression,
 
 
 @cache
-def _function(name: str, dtype: str, evaluate: Callable[..., Any]) -> Function:
+def _function(name: str, dtype: str, evaluate: Evaluate) -> Function:
     return Function(name, dtype, evaluate, intrinsic=f"llvm.{name}")
 
 
-def _fma(x: Any, y: Any, z: Any) -> Any:
+def _fma(x: Array, y: Array, z: Array) -> Array:
     """Exact for float32. For float64 the error of the product and that of the sum are added, which
     rounds twice in rare cases; infinities and what overflows are added plainly."""
     if np.result_type(x) == np.float32:
@@ -122,10 +120,11 @@ def _fma(x: Any, y: Any, z: Any) -> Any:
     return np.where(np.isfinite(total + rest), total + rest, total)
 
 
-def _fma_of_singles(x: Any, y: Any, z: Any) -> Any:
+def _fma_of_singles(x: Array, y: Array, z: Array) -> Array:
     """The product fits in 64 bits. The sum is made odd if it is not exact, so that rounding it to
     32 bits gives what rounding once would."""
-    product, added = np.float64(x) * np.float64(y), np.float64(z)
+    product = np.asarray(x, np.float64) * np.asarray(y, np.float64)
+    added = np.asarray(z, np.float64)
     total = product + added
     back = total - product
     rest = (product - (total - back)) + (added - back)
@@ -135,12 +134,13 @@ def _fma_of_singles(x: Any, y: Any, z: Any) -> Any:
     return np.where(exact | ~even, total, towards).astype(np.float32)
 
 
-def _product_error(x: Any, y: Any, product: Any) -> Any:
+def _product_error(x: Array, y: Array, product: Array) -> Array:
     """x × y - product (Dekker)."""
     split = np.float64((1 << 27) + 1)
 
-    def halves(value: Any) -> tuple[Any, Any]:
+    def halves(value: Array) -> tuple[Array, Array]:
         high = split * value - (split * value - value)
         return high, value - high
     (one, rest), (other, more) = halves(x), halves(y)
-    return rest * more - (((product - one * other) - rest * other) - one * more)
+    error: Array = rest * more - (((product - one * other) - rest * other) - one * more)
+    return error

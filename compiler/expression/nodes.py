@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat, TypeAlias
 
 import numpy as np
 
@@ -27,70 +27,73 @@ from .scalars import (
     TYPES,
 )
 
+Operand: TypeAlias = "Expression | SupportsFloat"     # a number takes the type of the other side
+Evaluate: TypeAlias = Callable[..., Any]              # of arrays or scalars of NumPy's
+
 
 class Expression:
     """Anything that has a value. `dtype` is its type."""
 
     dtype: str
 
-    def __add__(self, other: Any) -> Expression:
+    def __add__(self, other: Operand) -> Expression:
         return binary("+", self, other)
 
-    def __radd__(self, other: Any) -> Expression:
+    def __radd__(self, other: Operand) -> Expression:
         return binary("+", other, self)
 
-    def __sub__(self, other: Any) -> Expression:
+    def __sub__(self, other: Operand) -> Expression:
         return binary("-", self, other)
 
-    def __rsub__(self, other: Any) -> Expression:
+    def __rsub__(self, other: Operand) -> Expression:
         return binary("-", other, self)
 
-    def __mul__(self, other: Any) -> Expression:
+    def __mul__(self, other: Operand) -> Expression:
         return binary("*", self, other)
 
-    def __rmul__(self, other: Any) -> Expression:
+    def __rmul__(self, other: Operand) -> Expression:
         return binary("*", other, self)
 
-    def __truediv__(self, other: Any) -> Expression:
+    def __truediv__(self, other: Operand) -> Expression:
         return binary("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> Expression:
+    def __rtruediv__(self, other: Operand) -> Expression:
         return binary("/", other, self)
 
-    def __floordiv__(self, other: Any) -> Expression:
+    def __floordiv__(self, other: Operand) -> Expression:
         return binary("//", self, other)
 
-    def __mod__(self, other: Any) -> Expression:
+    def __mod__(self, other: Operand) -> Expression:
         return binary("%", self, other)
 
-    def __rshift__(self, other: Any) -> Expression:
+    def __rshift__(self, other: Operand) -> Expression:
         return binary(">>", self, other)
 
-    def __lshift__(self, other: Any) -> Expression:
+    def __lshift__(self, other: Operand) -> Expression:
         return binary("<<", self, other)
 
-    def __and__(self, other: Any) -> Expression:
+    def __and__(self, other: Operand) -> Expression:
         return binary("&", self, other)
 
-    def __or__(self, other: Any) -> Expression:
+    def __or__(self, other: Operand) -> Expression:
         return binary("|", self, other)
 
-    def __xor__(self, other: Any) -> Expression:
+    def __xor__(self, other: Operand) -> Expression:
         return binary("^", self, other)
 
-    def __lt__(self, other: Any) -> Expression:
+    def __lt__(self, other: Operand) -> Expression:
         return binary("<", self, other)
 
-    def __le__(self, other: Any) -> Expression:
+    def __le__(self, other: Operand) -> Expression:
         return binary("<=", self, other)
 
-    def __gt__(self, other: Any) -> Expression:
+    def __gt__(self, other: Operand) -> Expression:
         return binary("<", other, self)
 
-    def __ge__(self, other: Any) -> Expression:
+    def __ge__(self, other: Operand) -> Expression:
         return binary("<=", other, self)
 
-    def equals(self, other: Any) -> Expression:
+    def equals(self, other: Operand) -> Expression:
         """Equality as an expression; `==` compares the nodes themselves."""
         return binary("==", self, other)
 
@@ -196,7 +199,7 @@ class Function:
 
     name: str
     dtype: str
-    evaluate: Callable[..., Any]
+    evaluate: Evaluate
     definition: Callable[..., Expression] | None = field(default=None, kw_only=True)
     intrinsic: str | None = field(default=None, kw_only=True)
 
@@ -222,7 +225,7 @@ class Call(Expression):
         return f"{self.function.name}({', '.join(map(str, self.arguments))})"
 
 
-def as_expression(value: Any, dtype: str = INDEX) -> Expression:
+def as_expression(value: Operand, dtype: str = INDEX) -> Expression:
     """A plain number becomes a constant of the given type."""
     if isinstance(value, Expression):
         return value
@@ -238,7 +241,7 @@ def as_expression(value: Any, dtype: str = INDEX) -> Expression:
     return Constant(number, dtype)
 
 
-def binary(operator: str, left: Any, right: Any) -> Expression:
+def binary(operator: str, left: Operand, right: Operand) -> Expression:
     """An operator applied, with constants folded where both sides are known."""
     left, right = coerce_operands(operator, left, right)
     if operator in LOGIC and left.dtype != BOOL:
@@ -260,7 +263,7 @@ def binary(operator: str, left: Any, right: Any) -> Expression:
     return Binary(operator, left, right) if simpler is None else simpler
 
 
-def coerce_operands(operator: str, left: Any, right: Any) -> tuple[Expression, Expression]:
+def coerce_operands(operator: str, left: Operand, right: Operand) -> tuple[Expression, Expression]:
     """The two sides of an operator, one of which may be a plain number, as expressions of one
     type."""
     if not isinstance(left, Expression):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...base import arrays
+from ...base.arrays import Dtype
 from ...base.checked_values import integer, quote
 from ..errors import CompileError
 
-Array = npt.NDArray[Any]
-
+Array = arrays.Array
 INDEX, BOOL = "index", "bool"
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -22,18 +22,18 @@ LIMITS = {each: (int(np.iinfo(each).min), int(np.iinfo(each).max)) for each in I
 LARGEST = (1 << 63) - 1     # of an index, an extent or a factor
 
 # What each operator means in NumPy. `//` rounds down, `/` is for floats alone; integers wrap.
-ARITHMETIC: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
+ARITHMETIC: dict[str, np.ufunc] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide,
                               "//": np.floor_divide, "%": np.mod, "min": np.minimum,
                               "max": np.maximum, ">>": np.right_shift, "<<": np.left_shift,
                               "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}
 OF_INTEGERS = (">>", "<<", "&", "|", "^")
 OF_FLOATS = ("/",)
-COMPARISONS: dict[str, Any] = {"==": np.equal, "!=": np.not_equal, "<": np.less,
+COMPARISONS: dict[str, np.ufunc] = {"==": np.equal, "!=": np.not_equal, "<": np.less,
                                "<=": np.less_equal}
-LOGIC: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or}
+LOGIC: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or}
 
 
-def whole(value: Any, name: str, least: int = 1) -> int:
+def whole(value: object, name: str, least: int = 1) -> int:
     """A whole number as Python's own: those of NumPy are accepted, truth values and floats are
     not."""
     number = integer(value)
@@ -43,7 +43,7 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     return number
 
 
-def saturate(value: Any, dtype: np.dtype[Any]) -> Array:
+def saturate(value: Any, dtype: Dtype) -> Array:
     """Floats as integers: without their fraction, at most the last number there is; NaN is 0."""
     least, most = LIMITS[dtype.name]
     if np.ndim(value) == 0:             # of which interpreters have many

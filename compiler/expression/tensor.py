@@ -15,10 +15,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy.typing as npt
-
+from ...base.arrays import Array
 from ...base.checked_values import quote
 from ..errors import CompileError
 from .elements import Axis, Element, Reduction, Tensor
@@ -37,7 +35,7 @@ def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
     return Tensor(name, _check_shape(name, shape), dtype)
 
 
-def constant(name: str, values: npt.NDArray[Any]) -> Tensor:
+def constant(name: str, values: Array) -> Tensor:
     """A table: a tensor whose values are these."""
     given = placeholder(name, values.shape, values.dtype.name)
     return replace(given, values=values)

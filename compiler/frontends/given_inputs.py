@@ -50,14 +50,14 @@ def sizes_text(sizes: Sizes) -> str:
     return ",".join("?" if size is None else str(size) for size in sizes) or "a single number"
 
 
-def value_array(name: str, value: Any, declared: Sizes | None, dtype: str) -> Array:
+def value_array(name: str, value: object, declared: Sizes | None, dtype: str) -> Array:
     """The constant that takes an input's place. One number, or a flat list, takes the shape that
     the file declares; None declares nothing."""
     array = number_array(name, value)
     return _as_type(name, array, dtype).reshape(_shape_for(name, array, declared))
 
 
-def number_array(name: str, value: Any) -> Array:
+def number_array(name: str, value: object) -> Array:
     """A value as a small array of numbers."""
     try:
         array = np.asarray(value)

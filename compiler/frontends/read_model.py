@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ...base.argument_checks import check_path, check_type
 from ...base.checked_values import quote, show_name
@@ -18,7 +17,7 @@ TFLITE_IDENTIFIER = b"TFL3"     # at byte 4
 
 @check_keywords
 def read_model(path: str | Path, shapes: Mapping[str, tuple[int, ...]] | None = None,
-               values: Mapping[str, Any] | None = None) -> Graph:
+               values: Mapping[str, object] | None = None) -> Graph:
     """Read a TFLite or ONNX file into a Graph. `shapes` fixes dynamic inputs, `values` replaces
     inputs by constants; both are as in `compile`."""
     path = check_path("path", path)

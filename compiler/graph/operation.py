@@ -31,7 +31,7 @@ class Value(NamedTuple):
     array: Array
 
 
-def operand(default: Any = MISSING) -> Any:
+def operand(default: object = MISSING) -> Any:
     """A field that names a tensor. It may be None, if that is its default, or a tuple of names."""
     return field(default=default, metadata={"operand": True})
 
@@ -69,7 +69,7 @@ class Operation:
                                  else change(value))
         return replace(self, **changes)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The fields that are no operands and differ from their defaults."""
         found = {}
         for each in fields(self):
@@ -110,7 +110,7 @@ def describe_operation(operation: Operation) -> str:
     return f"{type(operation).__name__}({', '.join(arguments)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, tuple) and len(value) > 4:
         return f"({_short(value[0])}, … {len(value)})"
     if isinstance(value, tuple):

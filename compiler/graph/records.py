@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, SupportsFloat, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, list_names, quote
 from ...base.errors import MicrotronError
@@ -30,7 +30,7 @@ INTEGERS = range(-(1 << 63), 1 << 63)
 ODD_FLOATS = ("inf", "-inf", "nan")
 
 
-def to_plain_data(value: Any) -> Any:
+def to_plain_data(value: object) -> Any:
     """A record, or anything inside one, as plain data."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = {KIND: type(value).__name__} if isinstance(value, Operation) else {}
@@ -44,11 +44,12 @@ def to_plain_data(value: Any) -> Any:
         return value
     if (whole := integer(value)) is not None:
         return whole
+    assert isinstance(value, SupportsFloat), f"{value!r} cannot be saved"
     number = float(value)
     return number if math.isfinite(number) else str(number)
 
 
-def record(kind: type[Record], data: Any, place: str) -> Record:
+def record(kind: type[Record], data: object, place: str) -> Record:
     """A record of a kind from plain data. `place` says where, for messages."""
     entries = objects(data, place)
     actual: Any = kind
@@ -72,14 +73,14 @@ def record(kind: type[Record], data: Any, place: str) -> Record:
     return made
 
 
-def objects(data: Any, place: str) -> dict[str, Any]:
+def objects(data: object, place: str) -> dict[str, object]:
     """The entries of an object, as a dictionary that may be changed."""
     if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
         raise GraphError(f"{place}: {quote(data)} must be an object with named fields")
     return dict(data)
 
 
-def find_operation(name: Any, place: str) -> type[Operation]:
+def find_operation(name: object, place: str) -> type[Operation]:
     found = OPERATIONS.get(name) if isinstance(name, str) else None
     if found is None:
         raise GraphError(f"{place}: there is no operation {quote(name)}")
@@ -87,12 +88,12 @@ def find_operation(name: Any, place: str) -> type[Operation]:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: object) -> dict[str, object]:
     """The types of a record's fields, with forward references resolved."""
     return get_type_hints(kind)
 
 
-def _value(hint: Any, data: Any, place: str) -> Any:
+def _value(hint: object, data: object, place: str) -> object:
     """A value of a declared type from plain data."""
     if get_origin(hint) in (Union, UnionType):
         return _one_of(get_args(hint), data, place)
@@ -108,7 +109,7 @@ def _value(hint: Any, data: Any, place: str) -> Any:
     return _scalar(hint, data, place)
 
 
-def _one_of(hints: tuple[Any, ...], data: Any, place: str) -> Any:
+def _one_of(hints: tuple[object, ...], data: object, place: str) -> object:
     """A value of the first of several types that fits. None fits nothing else."""
     if data is None and NoneType in hints:
         return None
@@ -121,7 +122,7 @@ def _one_of(hints: tuple[Any, ...], data: Any, place: str) -> Any:
     return _value(last, data, place)
 
 
-def _tuple(hints: tuple[Any, ...], data: Any, place: str) -> tuple[Any, ...]:
+def _tuple(hints: tuple[object, ...], data: object, place: str) -> tuple[object, ...]:
     if not isinstance(data, list):
         raise GraphError(f"{place}: {quote(data)} must be a list")
     if len(hints) == 2 and hints[1] is Ellipsis:
@@ -131,7 +132,7 @@ def _tuple(hints: tuple[Any, ...], data: Any, place: str) -> tuple[Any, ...]:
     return tuple(_value(hint, each, place) for hint, each in zip(hints, data, strict=True))
 
 
-def _scalar(hint: Any, data: Any, place: str) -> Any:
+def _scalar(hint: object, data: object, place: str) -> object:
     if hint is float:
         if isinstance(data, float):
             return data

@@ -32,7 +32,7 @@ from .verify_graph import verify_graph
 FIELDS = ("name", "inputs", "constants", "nodes", "outputs")
 
 
-def save_graph(graph: Graph) -> tuple[dict[str, Any], list[Array]]:
+def save_graph(graph: Graph) -> tuple[dict[str, object], list[Array]]:
     """A graph as plain data and arrays. Constants that are one array in memory stay one."""
     if graph.states:
         names = list_names([show_name(name) for name in graph.states])
@@ -57,7 +57,7 @@ def save_graph(graph: Graph) -> tuple[dict[str, Any], list[Array]]:
     }, arrays
 
 
-def load_graph(data: Any, arrays: Sequence[Array | bytes | memoryview]) -> Graph:
+def load_graph(data: object, arrays: Sequence[Array | bytes | memoryview]) -> Graph:
     """The graph of plain data. Arrays have the types of their constants, or are their bytes, in
     order and little-endian."""
     entries = objects(data, "graph")
@@ -99,8 +99,8 @@ def _verify(graph: Graph) -> None:
                          f"{show_name(str(error))}") from None
 
 
-def _by_name(data: Any, place: str,
-             exactly: tuple[str, ...] | None = None) -> list[tuple[str, dict[str, Any]]]:
+def _by_name(data: object, place: str,
+             exactly: tuple[str, ...] | None = None) -> list[tuple[str, dict[str, object]]]:
     """The objects of a list with the name of each, which differ; the rest of its fields, if they
     are checked here, are as told."""
     found: dict[str, dict[str, Any]] = {}
@@ -115,19 +115,19 @@ def _by_name(data: Any, place: str,
     return list(found.items())
 
 
-def _exactly(entries: dict[str, Any], wanted: tuple[str, ...], place: str) -> None:
+def _exactly(entries: dict[str, object], wanted: tuple[str, ...], place: str) -> None:
     if set(entries) != set(wanted):
         raise GraphError(f"{place}: fields are {quote(list(entries))}, but must be "
                          f"{', '.join(wanted)}")
 
 
-def _list(data: Any, place: str) -> list[Any]:
+def _list(data: object, place: str) -> list[object]:
     if not isinstance(data, list):
         raise GraphError(f"{place}: {quote(data)} must be a list")
     return data
 
 
-def _text(data: Any, place: str) -> str:
+def _text(data: object, place: str) -> str:
     if not isinstance(data, str):
         raise GraphError(f"{place}: {quote(data)} must be text")
     return data

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...base import arrays
 from ...base.checked_values import integer, quote
 from ..errors import CompileError
 
-Array = npt.NDArray[Any]
+Array = arrays.Array
 Shape = tuple[int, ...]
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",
           "float32", "float64", "bool")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -250,7 +249,7 @@ def _from(start: tuple[int, ...], box: Box) -> tuple[slice, ...]:
                  for first, (low, high) in zip(start, box, strict=True))
 
 
-def _move(state: State, target: Region, start: tuple[int, ...], values: Any, box: Box) -> None:
+def _move(state: State, target: Region, start: tuple[int, ...], values: object, box: Box) -> None:
     """Put values into the places of a box, except those outside the target's buffer."""
     common = [(max(low, least), max(max(low, least), min(high, most)))
               for (low, high), (least, most) in zip(box, _clip_region(target, start), strict=True)]

@@ -6,7 +6,7 @@ import operator
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,15 +29,17 @@ from ..expression.expression import (
 )
 from .nest import Access, Buffer
 
+Scalar: TypeAlias = Any     # a number of NumPy's; that of an index is Python's
+
 # On NumPy's scalars, Python's own operators do what the functions in `scalars` do, only faster.
 # Indices are plain integers.
-OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+OPERATORS: dict[str, Callable[[Scalar, Scalar], Scalar]] = {
     **ARITHMETIC, **COMPARISONS, **LOGIC,
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, ">>": operator.rshift, "<<": operator.lshift,
     "/": operator.truediv, "&": operator.and_, "|": operator.or_, "^": operator.xor,
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le}
-ON_INDICES: dict[str, Callable[[Any, Any], Any]] = {**OPERATORS, "min": min, "max": max}
+ON_INDICES: dict[str, Callable[[Scalar, Scalar], Scalar]] = {**OPERATORS, "min": min, "max": max}
 
 
 @dataclass
@@ -46,14 +48,14 @@ class State:
 
     axes: dict[Axis, int]
     arrays: dict[Buffer, Array]
-    shared: dict[int, Any] = field(default_factory=dict)    # by node, while one expression is used
+    shared: dict[int, Scalar] = field(default_factory=dict)     # by node, for one expression
 
     def copy(self) -> State:
         """The state of another thread: its own axes and allocations, on the same arrays."""
         return State(dict(self.axes), dict(self.arrays))
 
 
-Value = Callable[[State], Any]
+Value = Callable[[State], Scalar]
 
 
 def check_inside(buffer: Buffer, indices: tuple[int, ...]) -> None:
@@ -79,7 +81,7 @@ def value_of(node: Expression) -> Value:
     if not functions.shared:
         return value
 
-    def fresh(state: State) -> Any:
+    def fresh(state: State) -> Scalar:
         state.shared.clear()
         return value(state)
 
@@ -103,7 +105,7 @@ class _Functions:
         return self.made[id(node)]
 
     def _once(self, place: int, value: Value) -> Value:
-        def once(state: State) -> Any:
+        def once(state: State) -> Scalar:
             if place not in state.shared:
                 state.shared[place] = value(state)
             return state.shared[place]
@@ -152,7 +154,7 @@ class _Functions:
     def _element(self, node: Access) -> Value:
         buffer, place = node.buffer, _compile_all([self.of(each) for each in node.indices])
 
-        def value(state: State) -> Any:
+        def value(state: State) -> Scalar:
             indices = place(state)
             check_inside(buffer, indices)
             return state.arrays[buffer][indices]

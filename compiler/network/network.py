@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from ...isa.config import Config
 from ...isa.program import Program
 from ..graph.graph import Graph
+from ..operators.description import Description
 from ..operators.layout import Layout
 from ..operators.work import Work
 from .linking.memory_plan import Plan
@@ -45,7 +45,7 @@ class LayerReport:
 
     node: str
     label: str                  # of its first instruction
-    spec: Any
+    spec: Description
     work: Work
     note: str = ""
 

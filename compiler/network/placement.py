@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
@@ -14,6 +13,7 @@ from ..graph.operations.pointwise.unary import Cast
 from ..operators.convolution.residual import ResidualConv2d
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.separable import Separable
+from ..operators.description import Description
 from ..operators.elementwise.lanewise import Lanewise
 from .fusion import conv_separable_tasks, fused_tasks, lookup_tasks
 from .layers import LayerCompiler
@@ -146,7 +146,7 @@ def _see_views(graph: Graph, decisions: dict[str, Decision]) -> None:
                                if outside else Decision(Where.VIEW))
 
 
-def standalone_description(compiler: LayerCompiler, task: Task, graph: Graph) -> Any:
+def standalone_description(compiler: LayerCompiler, task: Task, graph: Graph) -> Description:
     """The description of a task that reads tensors in layouts of its own."""
     if not isinstance(task.spec, Lanewise):
         return task.spec

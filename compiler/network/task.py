@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -124,6 +124,7 @@ def root(graph: Graph, tensor: str) -> str:
     return tensor
 
 
+Settings: TypeAlias = dict[str, Any]        # fields of a description
 Maker = Callable[[Graph, Node, Any, Config], Task]
 
 
@@ -162,7 +163,7 @@ def activation_type(graph: Graph, tensor: str, which: str) -> TensorType:
     return type_
 
 
-def epilogue_of(node: Node) -> dict[str, Any]:
+def epilogue_of(node: Node) -> Settings:
     """Zero point, bounds and rounding of a node's result, as an `Epilogue` has them; or that it is
     wide."""
     operation = node.operation
@@ -189,7 +190,7 @@ def constant_of(graph: Graph, tensor: str, which: str) -> Array:
     return array
 
 
-def _bounds(operation: Clamped, result: TensorType) -> dict[str, Any]:
+def _bounds(operation: Clamped, result: TensorType) -> Settings:
     low, high = operation.bounds(result)
     return {"low": int(low), "high": int(high)}     # type: ignore[arg-type]  # integers have bounds
 
@@ -248,7 +249,7 @@ def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> T
     split = operation.groups in (1, channels)
     weights = weights_of(graph, operation.weights, config, MOST_PLANES if split else 1)
     outputs = len(weights)
-    fields: dict[str, Any] = {
+    fields: Settings = {
         "height": height, "width": width, "images": images, "channels_in": channels,
         "channels_out": outputs, "kernel": weights.shape[2:], "stride": operation.stride,
         "dilation": operation.dilation, "pad": operation.pad, "planes": planes_of(weights, config),
@@ -288,7 +289,7 @@ def _pool(graph: Graph, node: Node, operation: Pool, config: Config) -> Task:
     x = graph.type_of(operation.x)
     _check_activation(x, "input")
     images, height, width, channels = operation.image(x)
-    fields: dict[str, Any] = {
+    fields: Settings = {
         "height": height, "width": width, "images": images, "channels": channels,
         "kernel": operation.kernel, "stride": operation.stride, "dilation": operation.dilation,
         "pad": operation.pad, **_bounds(operation, node.type)}
@@ -331,10 +332,10 @@ def _binary(graph: Graph, node: Node, operation: Binary, config: Config) -> Task
 
 
 def _pairwise(graph: Graph, node: Node, operation: Binary, left: str,
-              right: str) -> dict[str, Any]:
+              right: str) -> Settings:
     """What descriptions of operations of two numbers have in common."""
     one, other = (graph.type_of(each).require_quantization() for each in (left, right))
-    scales: dict[str, Any] = (
+    scales: Settings = (
         {"scale_left": operation.scales[0]} if operation.kind == BinaryKind.MUL else
         {"scale_left": one.scale, "scale_right": other.scale,
          "scale_out": node.type.require_quantization().scale})

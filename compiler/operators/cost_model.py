@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base import arrays
 from ...isa.config import Config
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming
 
-Column: TypeAlias = int | float | npt.NDArray[Any]        # a number, or one for each candidate
+Array = arrays.Array
+Column: TypeAlias = int | float | Array        # a number, or one for each candidate
 Mask: TypeAlias = bool | npt.NDArray[np.bool_]
 Size = TypeVar("Size", int, Column)
 

@@ -26,21 +26,21 @@ LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
 WIDE_OPERATORS = ("conv2d", "dense", "depthwise", "grouped")
 TABLE_OPERATORS = (*WIDE_OPERATORS, "elementwise")      # that look results up
-KINDS: dict[type[Any], dict[str, Any]] = {}
+KINDS: dict[type[object], dict[str, Any]] = {}
 
 
-def setting(doc: str, default: Any = MISSING, *, low: float | None = None,
+def setting(doc: str, default: object = MISSING, *, low: float | None = None,
             high: float | None = None) -> Any:
     """A field of a description: its line of documentation, and the range of its numbers."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
-def extent(doc: str, default: Any = MISSING) -> Any:
+def extent(doc: str, default: object = MISSING) -> Any:
     """A size, a step or a count: at least 1. Pairs are rows and columns."""
     return setting(doc, default, low=1, high=LARGEST)
 
 
-def border(doc: str, default: Any = MISSING) -> Any:
+def border(doc: str, default: object = MISSING) -> Any:
     """A number of rows or columns that may be 0."""
     return setting(doc, default, low=0, high=LARGEST)
 
@@ -64,7 +64,7 @@ class Description(KeywordsChecked):
     def check(self) -> None:
         """Refuse fields that are valid one by one, but not together."""
 
-    def _accepted(self, name: str, kind: Any, value: Any) -> Any:
+    def _accepted(self, name: str, kind: Any, value: object) -> object:
         """A field's value in its proper type."""
         if get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis:
             return self._entries(name, value)
@@ -81,7 +81,7 @@ class Description(KeywordsChecked):
         assert issubclass(kind, Enum), f"{name}: descriptions have no fields of type {kind}"
         return self._member(name, kind, value)
 
-    def _integer(self, name: str, value: Any, whole: Any = None) -> int:
+    def _integer(self, name: str, value: object, whole: object = None) -> int:
         low, high = self._range(name)
         number = integer(value)
         if number is None or not low <= number <= high:
@@ -90,7 +90,7 @@ class Description(KeywordsChecked):
                              else f"whole numbers from {low} to {high}")
         return number
 
-    def _real(self, name: str, value: Any) -> float:
+    def _real(self, name: str, value: object) -> float:
         if isinstance(value, bool | str) or not hasattr(value, "__float__"):
             raise self.wrong(name, value, "a number")
         number = float(value)
@@ -98,7 +98,7 @@ class Description(KeywordsChecked):
             raise self.wrong(name, value, "a positive number")
         return number
 
-    def _numbers(self, name: str, count: int, value: Any) -> tuple[int, ...]:
+    def _numbers(self, name: str, count: int, value: object) -> tuple[int, ...]:
         """One number for all sides, or one for each."""
         if not isinstance(value, Sequence) or isinstance(value, str):
             value = value.tolist() if hasattr(value, "tolist") else value
@@ -122,7 +122,7 @@ class Description(KeywordsChecked):
                                           f"or none")
         return tuple(self._integer(name, each, value) for each in value)
 
-    def _member(self, name: str, kind: type[Enum], value: Any) -> Enum:
+    def _member(self, name: str, kind: type[Enum], value: object) -> Enum:
         names = {str(key).lower(): member for member in kind
                  for key in (member.name, *([member.value] if isinstance(member.value, str)
                                             else []))}
@@ -142,12 +142,12 @@ class Description(KeywordsChecked):
         if least > largest:
             raise self.wrong(low, least, f"at most {high}, which is {largest}")
 
-    def wrong(self, name: str, value: Any, right: str) -> CompileError:
+    def wrong(self, name: str, value: object, right: str) -> CompileError:
         """The error for a field with a wrong value."""
         return CompileError(f"{self.operator}: {name} is {quote(value)}, but must be {right}")
 
 
-def kinds_of(description: type[Description]) -> dict[str, Any]:
+def kinds_of(description: type[Description]) -> dict[str, object]:
     """The types of a description's fields, by name and in order; looked up once."""
     if description not in KINDS:
         hints = get_type_hints(description)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base import arrays
 from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scale
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, TABLE_ENTRIES
 from ..accelerator.emission.assemble_program import TABLE_INPUT
 from ..errors import CompileError
 
-Array = npt.NDArray[Any]
+Array = arrays.Array
 BYTE, HALF = 8, 4           # bits
 INT8, INT32 = (-(1 << 7), (1 << 7) - 1), (-(1 << 31), (1 << 31) - 1)
 SHIFTS = (0, SCALE_SHIFT_MASK)

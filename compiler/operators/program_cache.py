@@ -32,7 +32,7 @@ class ForeignError(Exception):
     """Code from elsewhere, whose sources are not watched: nothing made with it is kept."""
 
 
-def cached_program(make: Callable[[], Program], config: Config, *made_from: Any) -> Program:
+def cached_program(make: Callable[[], Program], config: Config, *made_from: object) -> Program:
     """The program that `make` returns, taken from the cache if it is there. It depends on nothing
     but the configuration, `made_from`, and the sources of `make` and of all functions and types in
     there."""
@@ -69,7 +69,7 @@ def _deserialize(content: bytes, config: Config) -> Program:
                    tuple(Tensor(*each) for each in facts["tensors"]))
 
 
-def _key(modules: Iterable[str], made_from: tuple[Any, ...]) -> str | None:
+def _key(modules: Iterable[str], made_from: tuple[object, ...]) -> str | None:
     """The key of a program that these modules make, or None if it is not certain what the program
     depends on."""
     text = io.BytesIO()
@@ -108,6 +108,6 @@ class _Writer(pickle.Pickler):
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...] | None:
+def _fields(kind: object) -> tuple[str, ...] | None:
     """The fields of a type, if it is a dataclass."""
     return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else None

@@ -169,7 +169,7 @@ def parse_values(kind: type[Record], words: Sequence[str],
     return values
 
 
-def _parse_suffixes(kind: type[Record], suffixes: Sequence[str]) -> dict[str, Any]:
+def _parse_suffixes(kind: type[Record], suffixes: Sequence[str]) -> dict[str, object]:
     behind = [operand for operand in operands(kind).values() if operand.field.suffix]
     mnemonic = kind.mnemonic()
     if len(suffixes) > len(behind):
@@ -182,7 +182,7 @@ def _parse_suffixes(kind: type[Record], suffixes: Sequence[str]) -> dict[str, An
         raise AssemblyError(f"{mnemonic}: {error}") from None
 
 
-def build_unchecked(kind: type[AnyRecord], values: Mapping[str, Any]) -> AnyRecord:
+def build_unchecked(kind: type[AnyRecord], values: Mapping[str, object]) -> AnyRecord:
     """A record from `parse_values`. Whoever makes many checks the rules on all at once."""
     if kind not in _defaults:
         _defaults[kind] = {field.name: field.default for field in fields_of(kind)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from ...compiler.graph.operations.pointwise.logic import (
 )
 from ...compiler.graph.operations.pointwise.quantize import Clamp
 from ...compiler.graph.operations.pointwise.unary import Cast, Unary, UnaryKind
-from .writer import Writer, rule
+from .writer import Attributes, Writer, rule
 
 BINARY = {BinaryKind.ADD: "Add", BinaryKind.SUB: "Sub", BinaryKind.MUL: "Mul",
           BinaryKind.DIV: "Div", BinaryKind.MIN: "Min", BinaryKind.MAX: "Max",
@@ -218,7 +217,7 @@ def recurrent(writer: Writer, name: str, operation: Recurrent | Gru | Lstm) -> N
     operands = [operation.x, writer.constant(np.eye(gates, dtype=dtype)[None]),
                 leading(operation.weights), bias, lengths, leading(operation.state)]
     names = (operation.activation,) if isinstance(operation, Recurrent) else operation.activations
-    attributes: dict[str, Any] = {
+    attributes: Attributes = {
         "hidden_size": hidden, "activations": [ACTIVATIONS[each] for each in names],
         "direction": "reverse" if operation.reverse else "forward"}
     if operation.clip is not None:

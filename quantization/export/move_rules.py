@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from ...base.errors import MicrotronError
 from ...compiler.graph.operations.data_movement.blocks import (
@@ -38,7 +37,7 @@ from ...compiler.graph.operations.layers.scan import Cumulative, CumulativeKind,
 from ...compiler.graph.operations.vision.resize import Resize, ResizeKind
 from ...compiler.graph.operations.vision.sampling import GridSample
 from .float_rules import as_integers
-from .writer import Writer, rule
+from .writer import Attributes, Writer, rule
 
 BEFORE_ALL = -(1 << 62)         # where a slice that goes backwards to the first number stops
 PAD_MODES = {PadMode.CONSTANT: "constant", PadMode.REFLECT: "reflect", PadMode.EDGE: "edge",
@@ -150,7 +149,7 @@ def batch_to_space(writer: Writer, name: str, operation: BatchToSpace) -> None:
 
 @rule(Resize)
 def resize(writer: Writer, name: str, operation: Resize) -> None:
-    attributes: dict[str, Any] = {
+    attributes: Attributes = {
         "mode": operation.kind.value,
         "coordinate_transformation_mode": operation.coordinates.value}
     if operation.kind == ResizeKind.NEAREST:
@@ -217,7 +216,7 @@ def top_k(writer: Writer, name: str, operation: TopK) -> None:
 
 @rule(ScatterElements, ScatterNd)
 def scatter(writer: Writer, name: str, operation: ScatterElements | ScatterNd) -> None:
-    attributes: dict[str, Any] = {}
+    attributes: Attributes = {}
     if operation.kind != ScatterKind.REPLACE:
         attributes["reduction"] = operation.kind.value
     if isinstance(operation, ScatterElements):

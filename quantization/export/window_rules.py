@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base.errors import MicrotronError
@@ -13,12 +11,12 @@ from ...compiler.graph.operations.layers.window_places import MaxPlace
 from ...compiler.graph.operations.pointwise.quantize import Dequantize, Quantize
 from ...compiler.graph.types import Array, Quantization
 from .float_rules import as_integers
-from .writer import Writer, rule
+from .writer import Attributes, Writer, rule
 
 Window = Conv | TransposedConv | Pool | MaxPlace
 
 
-def place_of(writer: Writer, name: str, operation: Window) -> dict[str, Any]:
+def place_of(writer: Writer, name: str, operation: Window) -> Attributes:
     """Where a window lies, in ONNX's attributes."""
     if operation.channel_axis != 1:
         raise MicrotronError(f"{name}: images with channels last cannot be written as ONNX")
@@ -68,7 +66,7 @@ def by_input(writer: Writer, name: str, groups: int) -> str:
 
 @rule(Pool)
 def pool(writer: Writer, name: str, operation: Pool) -> None:
-    more: dict[str, Any] = {}
+    more: Attributes = {}
     if operation.kind == PoolKind.AVERAGE:
         more["count_include_pad"] = int(operation.count_include_pad)
     kind = "MaxPool" if operation.kind == PoolKind.MAX else "AveragePool"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...compiler.graph.types import Array, TensorType
 OPSET = 21                      # the first in which QuantizeLinear knows 16 and 4 bits
 IR_VERSION = 10
 PRODUCER = "microtron"
+Attributes: TypeAlias = dict[str, Any]      # of a node of ONNX, by name
 RULES: dict[type[Operation], Callable[[Any, str, Any], None]] = {}
 Rule = TypeVar("Rule", bound=Callable[..., None])
 
@@ -33,7 +34,7 @@ class Writer:
 
     graph: Graph
     nodes: list[Any] = field(default_factory=list)
-    constants: dict[str, Any] = field(default_factory=dict)
+    constants: Attributes = field(default_factory=dict)
     _names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,7 +66,7 @@ class Writer:
             array.shape), name)
         return name
 
-    def integers(self, values: Any) -> str:
+    def integers(self, values: object) -> str:
         return self.constant(values, "int64")
 
     def scalar_like(self, value: float, tensor: str) -> str:

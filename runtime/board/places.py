@@ -11,7 +11,6 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...base.checked_values import integer, quote
 from ...base.errors import MicrotronError
@@ -66,14 +65,14 @@ def place_of(name: str) -> Place:
                  _number(board, facts, "clock", "system_hz", LEAST_HZ, MOST_HZ))
 
 
-def _text(board: str, facts: dict[str, Any], key: str) -> str:
+def _text(board: str, facts: dict[str, object], key: str) -> str:
     value = facts.get(key)
     if not isinstance(value, str) or not value:
         raise _wrong(board, key, value, "a text")
     return value
 
 
-def _number(board: str, facts: dict[str, Any], table: str, key: str, low: int, high: int) -> int:
+def _number(board: str, facts: dict[str, object], table: str, key: str, low: int, high: int) -> int:
     inner = facts.get(table)
     if not isinstance(inner, dict):
         raise _wrong(board, table, inner, f"a table with {key}")
@@ -89,7 +88,7 @@ def _wrong(board: str, key: str, value: object, right: str) -> MicrotronError:
     return MicrotronError(f"{board}: {key} {found} must be {right}")
 
 
-def _facts(board: str) -> dict[str, Any]:
+def _facts(board: str) -> dict[str, object]:
     known = sorted(path.stem for path in FILES.glob("*.toml"))
     path = FILES / f"{board}.toml" if board in known else Path(board)
     if board not in known and not board.endswith(".toml"):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...base import arrays
 from ...base.checked_values import quote
 from ...base.errors import ExecutionError, MicrotronError
 from ...base.keywords import check_keywords
@@ -28,6 +29,7 @@ from ...sim.arguments import check_program, check_type, resolve_config
 from ...sim.functional.memory import from_bytes, to_bytes
 from ...sim.report import Report
 
+Array = arrays.Array
 if TYPE_CHECKING:
     from ...sim.functional.order import Order
 
@@ -159,7 +161,7 @@ def check_outputs(program: Program, names: Iterable[str]) -> None:
                                  f"outputs are {', '.join(outputs) or 'none'}")
 
 
-def _array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+def _array(name: str, values: npt.ArrayLike) -> Array:
     try:
         return np.asarray(values)
     except ValueError:

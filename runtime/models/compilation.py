@@ -77,7 +77,7 @@ class ModelOptions:
                 f"timed={int(self.cost is not None)}{shapes}{values}{states}")
 
 
-def _shape(name: str, shape: Any) -> tuple[int, ...]:
+def _shape(name: str, shape: object) -> tuple[int, ...]:
     if isinstance(shape, tuple | list):
         extents = [integer(each) for each in shape]
         if all(each is not None and each > 0 for each in extents):

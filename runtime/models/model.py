@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...base.argument_checks import check_path
 from ...base.checked_values import show_name
@@ -36,7 +36,7 @@ class Model(CompiledModel):
                 f"on the CPU>")
 
     @check_keywords
-    def run(self, inputs: Any, device: str = "cycle", *, backend: HostBackend | None = None,
+    def run(self, inputs: object, device: str = "cycle", *, backend: HostBackend | None = None,
             allow_nan: bool = False, memory: MemoryTiming | None = None, limit: int | None = None,
             order: Order | None = None, waveform: Path | str | None = None) -> Result:
         """Run one inference.
@@ -56,7 +56,7 @@ class Model(CompiledModel):
             return session.run(inputs)
 
     @check_keywords
-    def run_many(self, batches: Iterable[Any], device: str = "cycle", *,
+    def run_many(self, batches: Iterable[object], device: str = "cycle", *,
                  backend: HostBackend | None = None, allow_nan: bool = False,
                  memory: MemoryTiming | None = None, limit: int | None = None,
                  order: Order | None = None, waveform: Path | str | None = None) -> list[Result]:

@@ -55,7 +55,7 @@ def text_of(data: object) -> bytes:
     return text
 
 
-def parse(content: Octets) -> dict[str, Any]:
+def parse(content: Octets) -> dict[str, object]:
     """The data in a text, which must be canonical."""
     _check_size(len(content))
     text = content.tobytes()
@@ -118,7 +118,7 @@ def arrays_of(model: CompiledModel) -> list[Array]:
     return [array for graph in graphs for array in save_graph(graph)[1]]
 
 
-def sizes_of(data: dict[str, Any]) -> Sizes:
+def sizes_of(data: dict[str, object]) -> Sizes:
     """The sizes of bulk data that a text tells."""
     steps = _list(data["steps"], "steps")
     if len(steps) > STEPS_LIMIT:
@@ -151,7 +151,7 @@ def build(data: dict[str, Any], programs: Sequence[Program],
         states=states)
 
 
-def _states(data: Any, constants: dict[str, Constant]) -> Iterator[tuple[str, ModelState]]:
+def _states(data: object, constants: dict[str, Constant]) -> Iterator[tuple[str, ModelState]]:
     """States, with what they hold first, which is taken away from the constants."""
     for each in _list(data, "states"):
         entries = _object(each, "states", ("name", "result"))
@@ -162,7 +162,7 @@ def _states(data: Any, constants: dict[str, Constant]) -> Iterator[tuple[str, Mo
         yield name, ModelState(constants.pop(name), _text(entries["result"], "states: result"))
 
 
-def _step(data: Any, place: str, programs: Iterator[Program], arrays: list[Octets]) -> Step:
+def _step(data: object, place: str, programs: Iterator[Program], arrays: list[Octets]) -> Step:
     if isinstance(data, dict) and "graph" in data:
         return HostStep(_graph(_object(data, place, ("graph",))["graph"], arrays, place))
     entries = _object(data, place, ("program", "inputs", "outputs", "plan"))
@@ -176,7 +176,7 @@ def _step(data: Any, place: str, programs: Iterator[Program], arrays: list[Octet
              _read_integer(plan["total"], f"{place}: total")))
 
 
-def _graph(data: Any, arrays: list[Octets], place: str) -> Graph:
+def _graph(data: object, arrays: list[Octets], place: str) -> Graph:
     """A graph, which takes its arrays from those that are left."""
     entries = _object(data, place)
     constants = _list(entries.get("constants"), f"{place}: constants")
@@ -190,11 +190,11 @@ def _graph(data: Any, arrays: list[Octets], place: str) -> Graph:
     return load_graph(entries, [each.data for each in mine])
 
 
-def _ports(data: Any, place: str) -> tuple[Port, ...]:
+def _ports(data: object, place: str) -> tuple[Port, ...]:
     return tuple(record(Port, each, place) for each in _list(data, place))
 
 
-def _read_types(data: Any, place: str) -> dict[str, TensorType]:
+def _read_types(data: object, place: str) -> dict[str, TensorType]:
     found: dict[str, TensorType] = {}
     for each in _list(data, place):
         entries = _object(each, place, ("name", "type"))
@@ -205,7 +205,7 @@ def _read_types(data: Any, place: str) -> dict[str, TensorType]:
     return found
 
 
-def _object(value: object, place: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+def _object(value: object, place: str, keys: Sequence[str] | None = None) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ImageError(f"{place}: {quote(value)} must be an object")
     if keys is not None and set(value) != set(keys):
@@ -214,7 +214,7 @@ def _object(value: object, place: str, keys: Sequence[str] | None = None) -> dic
     return value
 
 
-def _list(value: object, place: str) -> list[Any]:
+def _list(value: object, place: str) -> list[object]:
     if not isinstance(value, list):
         raise ImageError(f"{place}: {quote(value)} must be a list")
     return value

@@ -69,7 +69,7 @@ class PreparedModel(BackendRep):
         self._decisive: list[str] = []      # inputs whose values a setting depends on
         self._kept: OrderedDict[Key, Specialized] = OrderedDict()
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def run(self, inputs: object, **kwargs: object) -> tuple[object, ...]:
         """The outputs, in order and by name. Inputs are a list in the order of the model's, a
         mapping by name, or the only one alone."""
         if kwargs:
@@ -89,7 +89,7 @@ class PreparedModel(BackendRep):
                       for name in self.outputs)
         return namedtupledict("Outputs", self.outputs)(*found)
 
-    def _by_name(self, inputs: Any) -> dict[str, Array]:
+    def _by_name(self, inputs: object) -> dict[str, Array]:
         if isinstance(inputs, Mapping):
             given = dict(inputs)
         elif isinstance(inputs, list | tuple):
@@ -158,8 +158,8 @@ class MicrotronBackend(Backend):
         return PreparedModel(model, **kwargs)
 
     @classmethod
-    def run_node(cls, node: NodeProto, inputs: Sequence[Any], device: str = "CPU",
-                 outputs_info: Any = None, **kwargs: Any) -> tuple[Any, ...]:
+    def run_node(cls, node: NodeProto, inputs: Sequence[object], device: str = "CPU",
+                 outputs_info: object = None, **kwargs: Any) -> tuple[object, ...]:
         """The outputs of one node, of the newest opset unless `opset_version` says otherwise."""
         opset = kwargs.pop("opset_version", onnx_opset_version())
         names = list(dict.fromkeys(filter(None, node.input)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ...base.checked_values import list_names, show_name
 from ...base.errors import MicrotronError
@@ -77,7 +76,7 @@ class Result:
             return None
         return Clock(mhz).seconds(self.cycles) + self.cpu_seconds + self.repack_seconds
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything but the outputs, fit for JSON."""
         return {"device": self.device, "cycles": self.cycles,
                 "accelerator_utilization": self.utilization,

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
@@ -93,7 +93,7 @@ class Session:
         self._check_open()
         self._memory.reset()
 
-    def run(self, inputs: Any) -> Result:
+    def run(self, inputs: object) -> Result:
         """Run one inference and wait for it. After an error, states are what they were before."""
         self._check_open()
         inference = self._begin(inputs)
@@ -105,7 +105,7 @@ class Session:
             self._memory.keep(inference.values)
         return self._result(inference)
 
-    def submit(self, inputs: Any) -> Future[Result]:
+    def submit(self, inputs: object) -> Future[Result]:
         """Queue one inference. The future has the result or the error. Wrong inputs are refused at
         once."""
         submitted = _Submitted(self._begin(inputs), Future())
@@ -119,7 +119,7 @@ class Session:
             self._pass_on(submitted)
         return submitted.future
 
-    def run_many(self, batches: Iterable[Any]) -> list[Result]:
+    def run_many(self, batches: Iterable[object]) -> list[Result]:
         """Run many inferences, CPU and accelerator in parallel; results in the order of the
         inputs. The first error ends it."""
         check_type("batches", batches, Iterable, "a sequence of inputs")
@@ -156,7 +156,7 @@ class Session:
         self._is_abandoned = error is not None
         self.close()
 
-    def _begin(self, inputs: Any) -> Inference:
+    def _begin(self, inputs: object) -> Inference:
         constants = {name: each.array for name, each in self.model.constants.items()}
         return Inference({**convert_inputs(self.model.inputs, inputs, allow_nan=self.allow_nan),
                           **constants})

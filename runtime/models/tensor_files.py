@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 from zipfile import BadZipFile, LargeZipFile, ZipFile
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib import format as npy
 
+from ...base import arrays
+from ...base.arrays import Dtype
 from ...base.checked_values import show_name
 from ...base.errors import MicrotronError
 from ...isa.program import Tensor
 
-Array = npt.NDArray[Any]
-
+Array = arrays.Array
 Sizes = tuple[int | None, ...]  # a shape, None where any size is right
 ZIP = b"PK\x03\x04"             # how .npz files begin
 
@@ -103,14 +103,14 @@ def _shape_text(shape: tuple[int, ...], wanted: Sizes) -> str:
     return f"{wanted}{frames}"
 
 
-def array_content(array: npt.NDArray[Any]) -> bytes:
+def array_content(array: Array) -> bytes:
     """An array as a file."""
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
-def _header(file: IO[bytes], path: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: IO[bytes], path: str) -> tuple[tuple[int, ...], bool, Dtype]:
     """What a file claims to hold: the shape, whether columns come first, and the type."""
     start = file.read(npy.MAGIC_LEN)
     if start.startswith(ZIP):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ class InputError(MicrotronError):
     """What was given to a model is not what it takes."""
 
 
-def convert_inputs(types: Mapping[str, TensorType], given: Any, *,
+def convert_inputs(types: Mapping[str, TensorType], given: object, *,
                    allow_nan: bool = False) -> dict[str, Array]:
     """The inputs of a model, as arrays of exactly its types that nobody else can change.
 
@@ -68,7 +67,7 @@ def _list_inputs(types: Mapping[str, TensorType]) -> str:
                        type_ in types.items()]) or "none"
 
 
-def as_array(place: str, value: Any) -> Array:
+def as_array(place: str, value: object) -> Array:
     """Anything that is an array, or says how it becomes one."""
     if isinstance(value, np.ndarray):
         return value

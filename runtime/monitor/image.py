@@ -8,10 +8,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from ...base.arrays import Dtype
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.graph.types import Quantization, TensorType
 
@@ -32,7 +32,7 @@ class Place:
     address: int
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         return np.dtype(self.type.dtype)
 
     @property

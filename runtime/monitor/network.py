@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ...base import arrays
 from ...base.checked_values import list_names, show_name
 from ...base.errors import ExecutionError
 from ...isa.faults import Fault
@@ -17,7 +16,8 @@ from .client import Monitor
 from .image import VERSION, NetworkImage, Place
 from .protocol import Outcome, Status
 
-Arrays = dict[str, npt.NDArray[Any]]
+Array = arrays.Array
+Arrays = dict[str, Array]
 
 HANG_SECONDS = 10               # that a program has on the accelerator
 RUN_SECONDS = 600               # and the whole network, most of it perhaps on a slow processor
@@ -42,11 +42,11 @@ class BoardNetwork:
         for name, content in self.image.initials.items():
             self.monitor.write(self.image.states[name].address, content)
 
-    def read_state(self, name: str) -> npt.NDArray[Any]:
+    def read_state(self, name: str) -> Array:
         """What a state holds after the last inference."""
         return self._read(self._state(name))
 
-    def write_state(self, name: str, value: Any, *, allow_nan: bool = False) -> None:
+    def write_state(self, name: str, value: object, *, allow_nan: bool = False) -> None:
         """What a state holds for the next inference, checked as an input is."""
         place = self._state(name)
         array = convert_inputs({name: place.type}, {name: value}, allow_nan=allow_nan)[name]
@@ -58,7 +58,7 @@ class BoardNetwork:
                                  f"{list_names(list(map(show_name, self.image.states))) or 'none'}")
         return self.image.states[name]
 
-    def run(self, inputs: Mapping[str, npt.NDArray[Any]], *, timeout: int | None = None,
+    def run(self, inputs: Mapping[str, Array], *, timeout: int | None = None,
             patience: int | None = None, allow_nan: bool = False) -> tuple[Arrays, Outcome]:
         """One inference. Real numbers for a quantized input are quantized by its own scale.
 
@@ -80,7 +80,7 @@ class BoardNetwork:
             raise ExecutionError(self.explain(outcome))
         return {name: self._read(place) for name, place in self.image.outputs.items()}, outcome
 
-    def _read(self, place: Place) -> npt.NDArray[Any]:
+    def _read(self, place: Place) -> Array:
         data = self.monitor.read(place.address, place.bytes)
         return np.frombuffer(data, place.dtype).reshape(place.shape)
 

@@ -50,7 +50,7 @@ class LayerCost:
     time_source: Source | None = None   # None: takes no time of its own
     inside: str = ""                    # of the CPU's nodes, the one that has its time
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON and for a line of CSV."""
         node = self.node
         return {"name": node.name, "origin": node.origin, "operator": node.operator,
@@ -99,7 +99,7 @@ class Inspection:
             "peak_memory": max((each.peak for each in plans), default=0),
             "tensor_memory": sum(each.total for each in plans), **self.end_to_end.to_dict()}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON."""
         return {"model": self.model.name, "provenance": dict(self.model.provenance),
                 "config": self.model.config.to_dict(),

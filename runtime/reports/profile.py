@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +71,7 @@ class Profile:
     roofline: Roofline
     waits: tuple[Wait, ...]     # the most expensive ones, first
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON."""
         return {**self.report.to_dict(), "roofline": dataclasses.asdict(self.roofline),
                 "engines": [dataclasses.asdict(each) for each in self.engines],

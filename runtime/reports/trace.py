@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...base.arrays import Array
 from ...base.atomic_files import Content, write_atomically
 from ...base.errors import MicrotronError
 from ...isa.assembly.disassembler import format_instruction
@@ -51,7 +52,7 @@ def format_for(path: Path) -> Callable[[Program, Report, Timeline], Content]:
 
 def _columns(program: Program, report: Report, timeline: Timeline) -> Content:
     """A .npz file without pickles; docs/simulator.md lists its columns."""
-    columns: dict[str, npt.NDArray[Any]] = {
+    columns: dict[str, Array] = {
         "format": np.array(FORMAT), "config": np.array(report.config.digest),
         "cycles": np.array(report.cycles),
         "counter_names": np.array(list(report.counters), np.str_),
@@ -77,7 +78,7 @@ def _json(program: Program, report: Report, timeline: Timeline) -> Content:
 FORMATS = {".json": _json, ".npz": _columns}
 
 
-def _write_events(events: Iterator[dict[str, Any]], about: dict[str, Any]) -> Iterator[bytes]:
+def _write_events(events: Iterator[dict[str, object]], about: dict[str, object]) -> Iterator[bytes]:
     """The file, event by event: nobody needs it in memory as a whole."""
     yield b'{"displayTimeUnit":"ms","otherData":' + _compact(about) + b',"traceEvents":['
     separator = b"\n"
@@ -87,11 +88,11 @@ def _write_events(events: Iterator[dict[str, Any]], about: dict[str, Any]) -> It
     yield b"\n]}\n"
 
 
-def _compact(value: dict[str, Any]) -> bytes:
+def _compact(value: dict[str, object]) -> bytes:
     return ENCODER.encode(value).encode()
 
 
-def _events(program: Program, timeline: Timeline) -> Iterator[dict[str, Any]]:
+def _events(program: Program, timeline: Timeline) -> Iterator[dict[str, object]]:
     engines = engines_of(program)
     tracks = _tracks(engines, timeline)
     yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": "microtron"}}
@@ -128,7 +129,7 @@ def _tracks(engines: npt.NDArray[np.int64], timeline: Timeline) -> npt.NDArray[n
 
 
 def _instructions(program: Program, timeline: Timeline,
-                  tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+                  tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, object]]:
     """A slice from start to end for each instruction that ended."""
     done = np.flatnonzero(tracks >= 0)
     for first in range(0, len(done), CHUNK):
@@ -144,7 +145,7 @@ def _instructions(program: Program, timeline: Timeline,
                             **_details(timeline, int(position))}}
 
 
-def _details(timeline: Timeline, position: int) -> dict[str, Any]:
+def _details(timeline: Timeline, position: int) -> dict[str, object]:
     details: dict[str, Any] = {}
     if timeline.dispatched is not None:
         details["dispatched"] = int(timeline.dispatched[position])
@@ -155,7 +156,7 @@ def _details(timeline: Timeline, position: int) -> dict[str, Any]:
 
 
 def _arrow(number: int, token: Token, timeline: Timeline,
-           tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+           tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, object]]:
     """From the slice that posted a token to the one that took it. An arrow belongs to a slice if
     it begins inside, so not at its end, where the next may start."""
     if tracks[token.poster] < 0 or tracks[token.taker] < 0:

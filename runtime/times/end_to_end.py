@@ -7,7 +7,6 @@ from.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..clock import Clock
 from .host_times import HostTimes
@@ -46,7 +45,7 @@ class EndToEnd:
             return None
         return self.macs / (self.seconds * self.clock.mhz * 1e6 * self.macs_per_cycle)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON."""
         host = self.host
         return {"clock_mhz": self.clock.mhz, "clock_source": self.clock.source,

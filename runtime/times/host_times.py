@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-from ..models.compiled_model import CompiledModel, ProgramStep
+from ..models.compiled_model import CompiledModel, Port, ProgramStep
 
 
 class Source(Enum):
@@ -39,7 +38,7 @@ class Handover:
     seconds: float
     source: Source
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON."""
         return {"tensor": self.tensor, "step": self.step,
                 "direction": "to accelerator" if self.to_accelerator else "to cpu",
@@ -74,7 +73,7 @@ class HostTimes:
                 *(each.source for each in self.handovers)}
 
 
-def ports_of(model: CompiledModel) -> list[tuple[int, Any, bool, int]]:
+def ports_of(model: CompiledModel) -> list[tuple[int, Port, bool, int]]:
     """Every tensor that is handed over: the step of its program, its port, whether it goes to the
     accelerator, and the bytes of its tiles."""
     return [(number, port, to_accelerator, step.program.tensor(port.name).size)

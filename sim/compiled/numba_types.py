@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-Library: TypeAlias = Any                # a part of numba
+Library: TypeAlias = Any                # a part of numba, or one of its objects
 Function: TypeAlias = Callable[..., Any]
-Builder: TypeAlias = Any                # writes LLVM instructions
-Word: TypeAlias = Any                   # a value of LLVM: a number, an address, a vector of lanes
+Builder: TypeAlias = Library            # writes LLVM instructions
+Word: TypeAlias = Library               # a value of LLVM: a number, an address, a vector of lanes
 Words: TypeAlias = Sequence[Word]
-LlvmType: TypeAlias = Any
-Kind: TypeAlias = Any                   # numba's type of an argument
-Context: TypeAlias = Any                # numba's, while it compiles
-Signature: TypeAlias = Any
+LlvmType: TypeAlias = Library
+Kind: TypeAlias = Library               # numba's type of an argument
+Context: TypeAlias = Library            # numba's, while it compiles
+Signature: TypeAlias = Library
 Intrinsic: TypeAlias = tuple[Signature, Callable[..., Word]]
-Kernel: TypeAlias = Any                 # a compiled function: numba's object, which can be called
+Kernel: TypeAlias = Library             # a compiled function: numba's object, which can be called

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
+from ...base.arrays import Dtype
 from ...base.source_digest import source_digest
 from ...isa.instructions import Engine, MicroOp
 from ...isa.record import fields_of
 from ..llvm.decorators import Blank, inline
 from ..llvm.entry import Entry
-from ..llvm.values import NUMBER, Array, Record
+from ..llvm.values import NUMBER, Array, Kind, Record
 from ..twins.decode import ROW
 from ..twins.record_types import Machines, MicroOps, Numbers
 from ..twins.top import (
@@ -119,12 +119,12 @@ def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
                 uops[loads.tile[number], field] = loads.values[number, field]
 
 
-def _array(dtype: Any, *lengths: int | None) -> Any:
+def _array(dtype: npt.DTypeLike, *lengths: int | None) -> Kind:
     """The kind of an array argument, to stand in its place."""
     return Array(np.dtype(dtype), lengths)
 
 
-def _record(dtype: Any) -> Any:
+def _record(dtype: Dtype) -> Kind:
     return Record(dtype)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -128,7 +127,7 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
 
 
 @lru_cache(maxsize=64)
-def _timing_record(timing: MemoryTiming, bus_bytes: int, failing: range) -> Any:
+def _timing_record(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
     from ..llvm.entry import bind_array
     from ..twins import top
     from .loop import GIVEN

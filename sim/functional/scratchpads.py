@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.arrays import Array
 from ...isa.config import Config
 from ...isa.instructions import TABLE_ENTRIES, Buffer, Load, MicroOp, Store
 from ...isa.record import fields_of
 
-Tiles = npt.NDArray[Any]
+Tiles = Array
 Bytes = npt.NDArray[np.uint8]
 NIBBLE = 4
 NAMES = {Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",

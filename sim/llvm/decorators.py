@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-NOT_INLINED: set[Any] = set()
+NOT_INLINED: set[object] = set()
 
 
 def inline(function: Function) -> Function:

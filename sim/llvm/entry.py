@@ -8,14 +8,13 @@ from ctypes import addressof, c_char, c_int64
 from dataclasses import dataclass
 from threading import Lock
 from types import FunctionType
-from typing import Any
 
 from ...base.cache import CODE, cache_key
 from ...base.machine_code import Library, describe_target, object_file
 from ...base.processor import host
 from ...base.progress import announce
 from .functions import ENTRY, Functions
-from .values import NUMBER, Array, Kind
+from .values import NUMBER, Array, Kind, Value
 
 NOTHING = c_char * 0
 
@@ -34,7 +33,7 @@ class Entry:
         self._code: Callable[[int], int] | None = None
         self._lock = Lock()
 
-    def __call__(self, *given: Any) -> int:
+    def __call__(self, *given: object) -> int:
         """Call it with its arguments in order: arrays, which may be known, integers, or tuples of
         these. Other threads can run meanwhile."""
         words: list[int] = []
@@ -74,20 +73,20 @@ class BoundArray:
     """An array as compiled code gets it, for whoever hands it over again and again."""
 
     kind: Kind
-    array: Any                  # which must live as long
+    array: Value                # which must live as long
     words: tuple[int, ...]
 
     def __reduce__(self) -> str:
         raise TypeError("an address means nothing to another process")
 
 
-def bind_array(kind: Kind, array: Any) -> Any:
+def bind_array(kind: Kind, array: Value) -> Value:
     words: list[int] = []
     _add_words(words, kind, array)
     return BoundArray(kind, array, tuple(words))
 
 
-def _add_words(words: list[int], kind: Kind, value: Any) -> None:
+def _add_words(words: list[int], kind: Kind, value: Value) -> None:
     """Append the words of an argument: a number, an array, a record (an array of one) or a
     tuple."""
     if isinstance(value, BoundArray):
@@ -110,7 +109,7 @@ def _add_words(words: list[int], kind: Kind, value: Any) -> None:
                 assert length == known, f"an array has {length} elements, not {known}"
 
 
-def _address(array: Any) -> int:
+def _address(array: Value) -> int:
     """Where an array is, in a fifth of the time that `array.ctypes.data` takes."""
     try:
         return addressof(NOTHING.from_buffer(array))

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from llvmlite import ir
 
+from ...base.arrays import Array as NumpyArray
 from . import arithmetic
 from .decorators import Blank
 from .values import (
@@ -33,7 +34,7 @@ from .values import (
 )
 
 # What these mean in compiled code; `range` stands in loops only.
-KNOWN: Mapping[Any, Callable[..., Value]] = {
+KNOWN: Mapping[Value, Callable[..., Value]] = {
     min: arithmetic.emit_min, max: arithmetic.emit_max, int: arithmetic.emit_int, bool: truth,
     divmod: arithmetic.emit_divmod}
 UNARY: Mapping[type[ast.unaryop], Callable[[ir.IRBuilder, Number], Number]] = {
@@ -46,7 +47,7 @@ class Surroundings(Protocol):
 
     def call(self, builder: ir.IRBuilder, function: FunctionType,
              given: Sequence[Value]) -> Value: ...
-    def constant(self, array: np.ndarray[Any, np.dtype[Any]]) -> Array: ...
+    def constant(self, array: NumpyArray) -> Array: ...
     def clear(self, builder: ir.IRBuilder, pointer: ir.Value, size: int) -> None: ...
     def copy(self, builder: ir.IRBuilder, target: Array, source: Array) -> None: ...
 
@@ -56,7 +57,7 @@ class Expressions:
 
     builder: ir.IRBuilder
     functions: Surroundings
-    world: Mapping[str, Any]                    # the function's globals
+    world: Mapping[str, Value]                    # the function's globals
 
     def name(self, name: str) -> Value:
         """What a name refers to: here, a global."""
@@ -64,7 +65,7 @@ class Expressions:
             return self.constant(self.world[name])
         return getattr(builtins, name)
 
-    def constant(self, thing: Any) -> Value:
+    def constant(self, thing: Value) -> Value:
         """An object that exists at compile time."""
         if isinstance(thing, int | np.integer):
             return int(thing)

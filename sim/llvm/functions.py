@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
+from ...base.arrays import Array as NumpyArray
 from .decorators import NOT_INLINED
 from .statements import Body
 from .values import (
@@ -101,7 +101,7 @@ class Functions:
                  for number, each in enumerate(types_of(tuple(kinds)))]
         builder.ret(builder.call(compiled, words))
 
-    def constant(self, array: np.ndarray[Any, np.dtype[Any]]) -> Array:
+    def constant(self, array: NumpyArray) -> Array:
         """A table of numbers that never change."""
         if id(array) not in self._constants:
             values = [I64(int(each)) for each in array.ravel()]

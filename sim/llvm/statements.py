@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from llvmlite import ir
 
@@ -34,7 +33,7 @@ class Body(Expressions):
     """Translates one function. Its variables are places on the stack, which LLVM turns into
     values."""
 
-    def __init__(self, functions: Surroundings, world: Mapping[str, Any], node: ast.FunctionDef,
+    def __init__(self, functions: Surroundings, world: Mapping[str, object], node: ast.FunctionDef,
                  function: ir.Function, given: Mapping[str, Value], result: Kind):
         self.functions, self.world, self.result = functions, world, result
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))

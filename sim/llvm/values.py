@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
 from llvmlite import ir
+
+from ...base.arrays import Dtype
 
 I1, I8, I64, POINTER = ir.IntType(1), ir.IntType(8), ir.IntType(64), ir.PointerType()
 WORD = 8                    # bytes of a number or an address
@@ -26,7 +27,7 @@ Kind: TypeAlias = Any       # what is known of a value before the code runs; can
 class Record:
     """A record in memory, or, without an address, the kind of one."""
 
-    dtype: np.dtype[Any]
+    dtype: Dtype
     pointer: ir.Value | None = None
 
 
@@ -34,7 +35,7 @@ class Record:
 class Array:
     """Consecutive elements in row-major order. Lengths that are known are integers."""
 
-    dtype: np.dtype[Any]
+    dtype: Dtype
     shape: tuple[Number | None, ...]
     pointer: ir.Value | None = None
 
@@ -93,7 +94,7 @@ def from_words(kind: Kind, words: Iterator[ir.Value]) -> Value:
     return next(words)
 
 
-def _like(model: tuple[Any, ...], parts: Iterable[Any]) -> tuple[Any, ...]:
+def _like(model: tuple[object, ...], parts: Iterable[object]) -> tuple[object, ...]:
     """A tuple of the same type, which may be a NamedTuple."""
     return model._make(parts) if hasattr(model, "_make") else tuple(parts)
 
@@ -139,7 +140,7 @@ def set_field(builder: ir.IRBuilder, record: Record, name: str, number: Number) 
 
 
 def _place(builder: ir.IRBuilder, record: Record, name: str) -> Record:
-    fields: Mapping[str, Any] = record.dtype.fields or {}
+    fields: Mapping[str, Value] = record.dtype.fields or {}
     if name not in fields:
         raise TypeError(f"a record has no {name!r}, but {', '.join(fields)}")
     dtype, offset, *_ = fields[name]

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ...base.arrays import Dtype
 from ..llvm.decorators import inline as inline
 
 PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
@@ -76,7 +77,7 @@ class Layout:
     def _fill(self, size: int) -> None:
         self._end = -(-self._end // size) * size
 
-    def _add(self, units: Mapping[str, Registers], kind: str, word: np.dtype[Any]) -> None:
+    def _add(self, units: Mapping[str, Registers], kind: str, word: Dtype) -> None:
         """Place all registers of a kind."""
         for name, registers in units.items():
             for register in getattr(registers, kind):
@@ -91,7 +92,7 @@ class Layout:
         return int(fields[register][1]) // WORD.itemsize
 
 
-def _packed_dtype(fields: Mapping[str, tuple[Any, int]], end: int) -> np.dtype[np.void]:
+def _packed_dtype(fields: Mapping[str, tuple[object, int]], end: int) -> np.dtype[np.void]:
     """A record of `end` bytes with fields at given offsets."""
     return np.dtype({"names": list(fields), "formats": [each for each, _ in fields.values()],
                      "offsets": [place for _, place in fields.values()], "itemsize": end})

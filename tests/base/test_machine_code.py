@@ -5,9 +5,8 @@ from ctypes import c_int32, c_int64
 import pytest
 
 from microtron.base.errors import MicrotronError
-from microtron.base.machine_code import Library, assembly, describe_target, object_file
+from microtron.base.machine_code import Library, assembly, describe_target, names_of, object_file
 from microtron.base.processor import TARGETS, host, target
-from microtron.base.symbols import names_of
 
 TEXT = """
 define i64 @twice(i64 %x) { %y = add i64 %x, %x

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ....isa.config import Config
 from ....isa.instructions import Buffer as Scratchpad
@@ -23,6 +23,7 @@ from ..selection.hardware_loops import REMEMBERED
 from .interleave_buffers import is_spread, memory_shape, runs_of
 from .scratchpads import SCRATCHPADS
 
+Each = TypeVar("Each")
 WIDEST = 255                # tiles of border on one side
 
 
@@ -158,7 +159,7 @@ class Transfer:
         return leading
 
 
-def _replace_at(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
+def _replace_at(values: Sequence[Each], place: int, value: Each) -> tuple[Each, ...]:
     """The same values but for one."""
     return (*values[:place], value, *values[place + 1:])
 

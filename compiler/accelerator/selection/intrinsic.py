@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from ....base.arrays import Array
 from ....isa.arithmetic import requantize_array, scale_array
 from ....isa.config import Config
 from ....isa.instructions import (
@@ -216,7 +216,7 @@ class Requantization(Function):
 
 def scale_function(rounding: Rounding) -> Requantization:
     """A requantization that stays in the accumulator, with all its bits."""
-    def evaluate(value: Any, bias: Any, multiplier: Any, shift: Any) -> Any:
+    def evaluate(value: Array, bias: Array, multiplier: Array, shift: Array) -> Array:
         biased = (np.asarray(value, np.int64) + bias).astype(np.int32)
         return scale_array(biased, multiplier, shift, rounding)
     flags = ROUNDING_FLAGS[rounding] | RequantizeFlags.ACC | RequantizeFlags.WIDE
@@ -245,8 +245,9 @@ def clamp_function(*, rounding: Rounding, zero_point: int, low: int, high: int) 
     """A requantization to 8 bits whose results stay in the accumulator."""
     narrow = requantize_function(rounding=rounding, zero_point=zero_point, low=low, high=high)
 
-    def evaluate(*values: Any) -> Any:
-        return narrow.evaluate(*values).astype(np.int32)
+    def evaluate(*values: Array) -> Array:
+        result: Array = narrow.evaluate(*values).astype(np.int32)
+        return result
     return Requantization(f"{narrow.name}.acc", "int32", evaluate, replace(
         narrow.pattern, flags=narrow.pattern.flags | RequantizeFlags.ACC))
 

@@ -4,7 +4,7 @@ computed with, and within bounds."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...graph.operations.scaled import Clamped
 from ...graph.types import Array, TensorType
 from ..registry import Operand
 
+Each = TypeVar("Each")
 Axes = tuple[Expression, ...]
 Element = Callable[[Axes], Expression]
 EXACT = {"float32": 24, "float64": 53}      # bits of whole numbers that a type holds
@@ -138,6 +139,6 @@ def index_table(name: str, places: Array, index: Expression) -> Expression:
     return maximum(minimum(known, last), 0)
 
 
-def with_axis(axes: Sequence[Any], place: int, index: Any) -> tuple[Any, ...]:
+def with_axis(axes: Sequence[Each], place: int, index: Each) -> tuple[Each, ...]:
     """Axes with another one in a place."""
     return (*axes[:place], index, *axes[place + 1:])

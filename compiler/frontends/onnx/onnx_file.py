@@ -4,12 +4,12 @@ and no more memory is taken than the file itself justifies."""
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
+from ....base.arrays import Dtype
 from ....base.checked_values import quote
 from ...graph.types import MOST_AXES, Array, GraphError
 
@@ -99,7 +99,7 @@ def _unpack_nibbles(pairs: Array, dtype: str) -> Array:
     return numbers.astype(dtype)
 
 
-def _field_array(numbers: Array, dtype: np.dtype[Any]) -> Array:
+def _field_array(numbers: Array, dtype: Dtype) -> Array:
     """The numbers of a field; those of 16 bits that are real are there by their bits."""
     return numbers.astype(np.uint16).view(dtype) if dtype == np.float16 else numbers
 

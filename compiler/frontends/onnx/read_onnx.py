@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from onnx import GraphProto, ModelProto
 
@@ -41,7 +40,7 @@ __all__ = ["read_onnx", "supported_operators"]
 
 
 def read_onnx(data: bytes, name: str = "", shapes: Mapping[str, Shape] | None = None,
-              values: Mapping[str, Any] | None = None) -> Graph:
+              values: Mapping[str, object] | None = None) -> Graph:
     """The network in an ONNX file. `shapes` are those of inputs whose sizes the file leaves open,
     `values` take the place of inputs; `name` is what messages call the file."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ READERS = (translate_convolution, translate_elementwise, translate_images, trans
 
 
 def read_tflite(data: bytes, name: str, shapes: Mapping[str, Shape] | None = None,
-                values: Mapping[str, Any] | None = None) -> Graph:
+                values: Mapping[str, object] | None = None) -> Graph:
     """The graph of a TFLite file's network. `name` is what errors call the file, `shapes` are those
     of inputs that it leaves open, `values` take the place of inputs."""
     try:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import tflite
 
 from ...graph.types import MOST_AXES, Array, GraphError, Shape
+from .verifier import Table
 
 
 class Budget(Protocol):
@@ -36,7 +37,7 @@ class _Level:
     indices: Array | None = None
 
 
-def densify(sparsity: Any, stored: Array, shape: Shape, budget: Budget) -> Array:
+def densify(sparsity: Table, stored: Array, shape: Shape, budget: Budget) -> Array:
     """The dense tensor: numbers where the tree has them, zeros elsewhere."""
     order = _integers(sparsity.TraversalOrderAsNumpy(), budget)
     blocked = _integers(sparsity.BlockMapAsNumpy(), budget)
@@ -63,13 +64,13 @@ def densify(sparsity: Any, stored: Array, shape: Shape, budget: Budget) -> Array
     return _scatter(list(_places(order, found, sizes, budget)), stored, sizes, axes, blocked)
 
 
-def _integers(vector: Any, budget: Budget) -> list[int]:
+def _integers(vector: Table, budget: Budget) -> list[int]:
     array = np.empty(0, np.int32) if isinstance(vector, int) else vector
     budget.spend(array.size)
     return [int(each) for each in array]
 
 
-def _level(metadata: Any, budget: Budget) -> _Level:
+def _level(metadata: Table, budget: Budget) -> _Level:
     if metadata.Format() == tflite.DimensionType.DENSE:
         if metadata.DenseSize() < 0:
             raise GraphError(f"a level of its sparse numbers has size {metadata.DenseSize()}")
@@ -82,7 +83,7 @@ def _level(metadata: Any, budget: Budget) -> _Level:
     return _Level(0, segments, indices)
 
 
-def _indices(kind: int, table: Any, budget: Budget) -> Array:
+def _indices(kind: int, table: Table, budget: Budget) -> Array:
     """The numbers of a vector that may have one of three types."""
     names = {number: name for name, number in vars(tflite.SparseIndexVector).items()
              if isinstance(number, int)}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import tflite
@@ -20,7 +20,7 @@ import tflite
 from ....base.checked_values import show_name
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
 from .sparse import densify
-from .verifier import verify_flatbuffer
+from .verifier import Table, verify_flatbuffer
 
 IDENTIFIER = b"TFL3"
 VERSION = 3
@@ -74,7 +74,7 @@ class Operator:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options_kind: str
-    options: Any
+    options: Table
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def damage_is_an_error() -> Iterator[None]:
 
 @dataclass
 class _Decoder:
-    root: Any
+    root: Table
     size: int
     budget: Budget
     taken: dict[str, int] = field(default_factory=dict)     # names, and how often
@@ -164,14 +164,14 @@ class _Decoder:
         self.budget.spend(count)
         return tuple(item(index) for index in range(count))
 
-    def _vector(self, table: Any, name: str) -> Array:
+    def _vector(self, table: Table, name: str) -> Array:
         """The numbers of a vector."""
         found = getattr(table, f"{name}AsNumpy")()
         array: Array = np.empty(0, np.int32) if isinstance(found, int) else found
         self.budget.spend(array.size)
         return array
 
-    def _indices(self, table: Any, name: str, tensors: int, place: str,
+    def _indices(self, table: Table, name: str, tensors: int, place: str,
                  least: int = 0) -> tuple[int, ...]:
         indices = tuple(self._vector(table, name).tolist())
         for index in indices:
@@ -179,7 +179,7 @@ class _Decoder:
                 raise GraphError(f"{place} names tensor {index}, but there are {tensors}")
         return indices
 
-    def _operator(self, operator: Any, number: int, codes: tuple[str, ...],
+    def _operator(self, operator: Table, number: int, codes: tuple[str, ...],
                   tensors: int) -> Operator:
         code = operator.OpcodeIndex()
         if not 0 <= code < len(codes):
@@ -191,7 +191,7 @@ class _Decoder:
                         self._indices(operator, "Outputs", tensors, place),
                         kind, operator.BuiltinOptions())
 
-    def _tensor(self, tensor: Any, index: int) -> Tensor:
+    def _tensor(self, tensor: Table, index: int) -> Tensor:
         name = self._name(tensor.Name(), index)
         shape = tuple(self._vector(tensor, "Shape").tolist())
         if len(shape) > MOST_AXES or min(shape, default=0) < OPEN:
@@ -207,7 +207,7 @@ class _Decoder:
         except GraphError as error:
             raise GraphError(f"tensor {show_name(name)}: {error}") from None
 
-    def _sizes(self, tensor: Any, shape: Shape) -> tuple[int | None, ...]:
+    def _sizes(self, tensor: Table, shape: Shape) -> tuple[int | None, ...]:
         """A shape with its open sizes: those that are −1 in it or in the signature beside it."""
         signature = tuple(self._vector(tensor, "ShapeSignature").tolist())
         if len(signature) != len(shape):
@@ -225,7 +225,7 @@ class _Decoder:
         self.taken[found] = 1
         return found
 
-    def _quantization(self, tensor: Any, dtype: str) -> Quantization | None:
+    def _quantization(self, tensor: Table, dtype: str) -> Quantization | None:
         table = tensor.Quantization()
         if table is None or dtype not in QUANTIZED:
             return None
@@ -237,7 +237,7 @@ class _Decoder:
         axis = None if scales.size == 1 else table.QuantizedDimension()
         return Quantization(tuple(scales.tolist()), tuple(zeros.tolist()) or (0,), axis)
 
-    def _data(self, tensor: Any, shape: Shape, dtype: str) -> Array | None:
+    def _data(self, tensor: Table, shape: Shape, dtype: str) -> Array | None:
         """The numbers of a constant, still in the file's memory."""
         index = tensor.Buffer()
         if not 0 <= index < self.root.BuffersLength():
@@ -256,7 +256,7 @@ class _Decoder:
             self.budget.spend(found.size)   # these are copied
         return _numbers(found, shape, dtype)
 
-    def _sparse(self, sparsity: Any, stored: Array, shape: Shape, dtype: str) -> Array:
+    def _sparse(self, sparsity: Table, stored: Array, shape: Shape, dtype: str) -> Array:
         """Sparse numbers, dense. A budget of its own bounds what a small file can grow into."""
         if dtype in ("int4", "bool"):
             raise GraphError(f"its numbers are sparse {dtype}, which is not supported")
@@ -313,7 +313,7 @@ def _numbers(stored: Array, shape: Shape, dtype: str) -> Array:
     return numbers.reshape(shape)
 
 
-def _operator_name(code: Any) -> str:
+def _operator_name(code: Table) -> str:
     """Codes above 127 are in the newer of two fields."""
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     name: str = OPERATOR_NAMES.get(number, f"operator code {number}")

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import tflite
 
@@ -25,6 +25,8 @@ UNIONS = {"BuiltinOptions": "BuiltinOptions", "BuiltinOptions2": "BuiltinOptions
           "ArrayIndices": "SparseIndexVector"}      # by accessor: what may be behind it
 NO_FIELDS = ("Length", "IsNone", "AsNumpy", "Init")
 
+Table: TypeAlias = Any      # of FlatBuffers, which has no types
+
 
 @dataclass(frozen=True)
 class Field:
@@ -35,7 +37,7 @@ class Field:
     width: int = 0              # of a number, or of each in a vector; 0: offsets
     is_vector: bool = False
     is_text: bool = False
-    table: Any = None           # the class of what is there
+    table: Table = None           # the class of what is there
     union: str = ""             # the schema's name of the choice, whose number is a slot before
 
 
@@ -56,7 +58,7 @@ class _Recorder:
         self.widths[slot] = 0
         return 1
 
-    def Get(self, flags: Any, place: int) -> int:      # noqa: N802
+    def Get(self, flags: Table, place: int) -> int:      # noqa: N802
         self.widths[self.slot] = flags.bytewidth
         return 0
 
@@ -71,12 +73,12 @@ class _Recorder:
     def Indirect(self, place: int) -> int:      # noqa: N802
         return 0
 
-    def Union(self, table: Any, place: int) -> None:      # noqa: N802
+    def Union(self, table: Table, place: int) -> None:      # noqa: N802
         self.is_union = True
 
 
 @cache
-def fields_of(kind: Any) -> tuple[Field, ...]:
+def fields_of(kind: Table) -> tuple[Field, ...]:
     """The fields of a table, from the class that the schema's compiler generated."""
     found = []
     for name, accessor in vars(kind).items():
@@ -96,7 +98,7 @@ def fields_of(kind: Any) -> tuple[Field, ...]:
 
 
 @cache
-def choices_of(union: str) -> dict[int, Any]:
+def choices_of(union: str) -> dict[int, Table]:
     """The classes of tables that a union may be, by number."""
     return {number: getattr(tflite, name) for name, number in vars(getattr(tflite, union)).items()
             if isinstance(number, int) and number and hasattr(tflite, name)}
@@ -113,10 +115,10 @@ def verify_flatbuffer(data: bytes) -> None:
 class _Verifier:
     data: bytes
     left: int                   # elements of vectors that may still be read
-    seen: set[tuple[Any, int]] = field(default_factory=set)
-    waiting: list[tuple[Any, int]] = field(default_factory=list)
+    seen: set[tuple[Table, int]] = field(default_factory=set)
+    waiting: list[tuple[Table, int]] = field(default_factory=list)
 
-    def tables(self, kind: Any, place: int) -> Iterator[tuple[Any, int]]:
+    def tables(self, kind: Table, place: int) -> Iterator[tuple[Table, int]]:
         """A table and all that are found behind it, each once."""
         self.waiting.append((kind, place))
         while self.waiting:
@@ -142,7 +144,7 @@ class _Verifier:
                                                         f"{place} leads out of the file")
         return place + offset
 
-    def verify_table(self, kind: Any, place: int) -> Iterator[tuple[Any, int]]:
+    def verify_table(self, kind: Table, place: int) -> Iterator[tuple[Table, int]]:
         """Verify a table but for the tables that it points to, which are the result."""
         title = kind.__name__
         vtable = place - self.number(place, OFFSET, title, signed=True)
@@ -183,7 +185,7 @@ class _Verifier:
         end = place + OFFSET + self.count(place, 1, what)
         self.check(self.data[end:end + 1] == b"\0", f"{what} at byte {place} does not end")
 
-    def vector(self, each: Field, place: int, what: str) -> Iterator[tuple[Any, int]]:
+    def vector(self, each: Field, place: int, what: str) -> Iterator[tuple[Table, int]]:
         """Verify a vector but for the tables in it, which are the result."""
         count = self.count(place, each.width or OFFSET, what)
         if each.width or (each, place) in self.seen:

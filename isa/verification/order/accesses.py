@@ -9,11 +9,12 @@ of them. The verifier proves orders from this table, and tokens are derived from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.arrays import Array
 from ...config import Config
 from ...instructions import (
     ISA,
@@ -52,7 +53,7 @@ ROW = np.dtype([
     ("long", "i8"),         # number of a box of DRAM that has very many rows, or NOT_LONG
 ])
 Table = npt.NDArray[np.void]
-Columns = npt.NDArray[Any]
+Columns = Array
 
 
 READS_LEFT = np.array([op.reads_left for op in AluOp])
