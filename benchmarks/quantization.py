@@ -209,12 +209,18 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
 
 def measure(arguments: argparse.Namespace) -> Outcome:
     models = model_folder()
-    if models is None:
-        raise SystemExit("there is no folder ../shared/models")
+    known = [case.file for case in CASES]
+    for name in arguments.models:
+        if name not in known:
+            raise microtron.MicrotronError(f"there is no model {name!r} with data; there are "
+                                           f"{', '.join(known)}")
     chosen = [case for case in CASES if not arguments.models or case.file in arguments.models]
     rows: list[dict[str, Any]] = []
-    for case in chosen:
+    if models is None:
+        print("there is no folder ../shared/models, and nothing to measure", file=sys.stderr)
+    for case in chosen if models is not None else ():
         print(f"{case.file} …", file=sys.stderr)
+        assert models is not None
         for row in measure_case(case, models, arguments.config, arguments.judged):
             print(f"  {row['tool']}: float {row['float']:.1f}, int8 {row['score']:.1f}, "
                   f"SQNR {row['sqnr']:.1f} dB", file=sys.stderr)
