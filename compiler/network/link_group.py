@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,6 +86,8 @@ def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
     output_places = [places[each.tensor].offset for each in outputs]
     given = {(each.tensor, each.layout): Place(INPUTS, offset)
              for each, offset in zip(inputs, input_places, strict=True)}
+    given |= {(each.tensor, each.layout): places[result]
+              for each, result in _states_in_place(graph, group, inputs, outputs)}
     layers, stays = [], {layer.node for layer in group.layers if layer.stays}
     places |= dict.fromkeys(stays, NOWHERE)
     for layer in group.layers:
@@ -96,13 +99,36 @@ def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
                             {**mine, "output": places[layer.node]}, layer.constants,
                             layer.with_next, _bytes(graph, layer.node, layer.output),
                             layer.stays, takes))
-    tensors = [Tensor(each.name, NAMES[segment], offset, each.layout.stages[-1].shape,
-                      graph.type_of(each.tensor).dtype)
-               for segment, transfers, offsets in (
-                   (INPUTS, inputs, input_places), (OUTPUTS, outputs, output_places))
-               for each, offset in zip(transfers, offsets, strict=True)]
+    found = [*((each, given[each.tensor, each.layout]) for each in inputs),
+             *((each, Place(OUTPUTS, offset))
+               for each, offset in zip(outputs, output_places, strict=True))]
+    tensors = [Tensor(each.name, NAMES[place.segment], place.offset, each.layout.stages[-1].shape,
+                      graph.type_of(each.tensor).dtype) for each, place in found]
     return Prepared(layers, Sizes(input_size, output_size, plan.peak), tensors, tuple(inputs),
                     tuple(outputs), plan)
+
+
+def _states_in_place(graph: Graph, group: Group, inputs: list[Transfer],
+                     outputs: list[Transfer]) -> Iterator[tuple[Transfer, str]]:
+    """States that are read and become something else in this program alone: the result may take
+    the place of the state, if it lies as the state does and all that read the state run before.
+    Then nobody moves it between inferences."""
+    turns = dict(zip((layer.node for layer in group.layers), _turns(group), strict=True))
+    inner = {*group.views, *(name for layer in group.layers for name in (
+        layer.node, *layer.parts))}
+    for each in inputs:
+        state = graph.states.get(each.tensor)
+        if state is None or state.result not in turns or (
+                group.place_of(state.result) != (state.result, 0)):
+            continue
+        reads = [turns[layer.node] for layer in group.layers
+                 if each.tensor in (tensor for tensor, _ in layer.reads.values())]
+        alone = [other for other in inputs if other.tensor == each.tensor] == [each]
+        if alone and each.layout == group.made[state.result] and (
+                max(reads) < turns[state.result]) and not (
+                is_read_outside(graph, each.tensor, inner) or each.tensor in graph.outputs
+                or is_read_outside(graph, state.result, inner)):
+            yield each, state.result
 
 
 def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:

@@ -25,6 +25,7 @@ from .normalize import normalize
 from .remove_dead import remove_dead
 from .signed import make_signed
 from .simplify_shape import simplify_shape
+from .streams.rows_as_windows import rows_as_windows
 from .wide_products import wide_products
 
 
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("fold_pad", fold_pad),
     Pass("signed", make_signed),
     Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only
+    Pass("rows_as_windows", rows_as_windows),
     Pass("fuse_clamp", fuse_clamp),
     Pass("compose_tables", compose_tables),
     Pass("merge_equal", merge_equal),

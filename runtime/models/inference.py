@@ -19,6 +19,7 @@ from ...sim.report import Report
 from ..devices.device import Address, Bytes, Device, open_device
 from .compiled_model import CompiledModel, HostStep, ProgramStep
 from .host import HostBackend
+from .state.resident import ResidentTiles, resident_ports
 
 TIMED = ("cycle", "rtl")        # devices whose memory takes time
 
@@ -38,6 +39,7 @@ class Inference:
     tiles: dict[str, Bytes] = field(default_factory=dict)       # of the program that comes next
     reports: list[Report] = field(default_factory=list)
     cpu_seconds: float = 0.0            # for nodes
+    changes_device: bool = False        # states there may be new ones
     repack_seconds: float = 0.0         # for moving tensors in and out of tiles
 
 
@@ -86,26 +88,43 @@ class LoadedProgram:
         self.is_loaded = True
         return found, report
 
+    def read(self, name: str) -> Bytes:
+        """A tensor of the program, between two runs."""
+        return self.device.read(self._address(name), self.program.tensor(name).size)
+
+    def write(self, name: str, data: Bytes) -> None:
+        if not self.is_loaded:
+            self.load()
+        self.device.write(self._address(name), data)
+
     def _address(self, name: str) -> Address:
         tensor = self.program.tensor(name)
         return Address(tensor.segment, tensor.offset)
 
 
 def stages_of(model: CompiledModel, device: str, backend: HostBackend,
-              options: Mapping[str, Any]) -> tuple[Stage, ...]:
-    """The stages of a model, with devices that hold its programs."""
+              options: Mapping[str, Any]) -> tuple[tuple[Stage, ...], dict[str, ResidentTiles]]:
+    """The stages of a model, with devices that hold its programs, and states that stay there."""
     if device in TIMED and options.get("memory") is None:
         options = {**options, "memory": model.memory}
     stages: list[Stage] = []
-    for step in model.steps:
+    staying = resident_ports(model)
+    residents: dict[str, ResidentTiles] = {}
+    for number, step in enumerate(model.steps):
         if isinstance(step, HostStep):
             stages.append(_nodes(step, backend))
         else:
-            opened = open_device(device, model.config, **options)
-            stages += _program(step, LoadedProgram(step.program, opened), backend)
+            loaded = LoadedProgram(step.program, open_device(device, model.config, **options))
+            mine = {name: ports for name, (place, *ports) in staying.items() if place == number}
+            residents |= {name: ResidentTiles(loaded, port.name,
+                                              backend.pack(port.layout, port.type),
+                                              backend.unpack(port.layout, port.type))
+                          for name, (port, _) in mine.items()}
+            stages += _program(step, loaded, backend,
+                               {each.name for ports in mine.values() for each in ports})
     if not model.programs:              # so that a wrong name is wrong for every model
         open_device(device, model.config, **options)
-    return tuple(stages)
+    return tuple(stages), residents
 
 
 def _nodes(step: HostStep, backend: HostBackend) -> Stage:
@@ -117,17 +136,20 @@ def _nodes(step: HostStep, backend: HostBackend) -> Stage:
     return Stage(Unit.CPU, compute)
 
 
-def _program(step: ProgramStep, loaded: LoadedProgram, backend: HostBackend) -> list[Stage]:
+def _program(step: ProgramStep, loaded: LoadedProgram, backend: HostBackend,
+             staying: set[str]) -> list[Stage]:
+    """The stages of a program. Tensors that stay on the device are not moved."""
     packs = [(each.name, each.tensor, backend.pack(each.layout, each.type))
-             for each in step.inputs]
+             for each in step.inputs if each.name not in staying]
     unpacks = [(each.name, each.tensor, backend.unpack(each.layout, each.type))
-               for each in step.outputs]
-    outputs = [each.name for each in step.outputs]
+               for each in step.outputs if each.name not in staying]
+    outputs = [name for name, _, _ in unpacks]
 
     def pack(inference: Inference) -> None:
         inference.tiles = {name: work(inference.values[tensor]) for name, tensor, work in packs}
 
     def run(inference: Inference) -> None:
+        inference.changes_device |= bool(staying)
         inference.tiles, report = loaded.run(inference.tiles, outputs)
         inference.reports.append(report)
 

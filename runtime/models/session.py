@@ -71,7 +71,7 @@ class Session:
         self.allow_nan = allow_nan
         self.device = device
         self.backend = _compiled_backend() if backend is None else backend
-        self._stages = stages_of(model, device, self.backend, {
+        self._stages, residents = stages_of(model, device, self.backend, {
             "memory": memory, "limit": limit, "order": order, "waveform": waveform})
         self._turns = {unit: threading.Lock() for unit in Unit}
         self._queues: dict[Unit, SimpleQueue[_Submitted | None]] = {}
@@ -81,7 +81,7 @@ class Session:
         self._is_closed = False
         self._is_abandoned = False          # what has not begun a stage will not
         self._frames = Turns()              # of a model with states, one after the other
-        self._memory = SessionState(model, self._frames.wait, allow_nan=allow_nan)
+        self._memory = SessionState(model, residents, self._frames.wait, allow_nan=allow_nan)
 
     @property
     def state(self) -> SessionState:
@@ -94,14 +94,19 @@ class Session:
         self._memory.reset()
 
     def run(self, inputs: object) -> Result:
-        """Run one inference and wait for it. After an error, states are what they were before."""
+        """Run one inference and wait for it. After an error, states are what they were before;
+        those in the accelerator's memory are lost if it had begun, and `reset` has to be called."""
         self._check_open()
         inference = self._begin(inputs)
         with self._frames.turn() if self.model.states else nullcontext():
             inference.values |= self._memory.arrays()
-            for stage in self._stages:
-                with self._turns[stage.unit]:
-                    stage.run(inference)
+            try:
+                for stage in self._stages:
+                    with self._turns[stage.unit]:
+                        stage.run(inference)
+            except BaseException:
+                self._memory.note_failure(inference.changes_device)
+                raise
             self._memory.keep(inference.values)
         return self._result(inference)
 
@@ -189,18 +194,20 @@ class Session:
 
     def _serve(self, unit: Unit) -> None:
         while (submitted := self._queues[unit].get()) is not None:
-            if submitted.stage == 0:
-                if not submitted.future.set_running_or_notify_cancel():
-                    self._finish()
-                    continue
-                submitted.inference.values |= self._memory.arrays()
+            is_new = submitted.stage == 0
+            if is_new and not submitted.future.set_running_or_notify_cancel():
+                self._finish()
+                continue
             try:
+                if is_new:
+                    submitted.inference.values |= self._memory.arrays()
                 if self._advance(submitted, unit):
                     self._pass_on(submitted)
                     continue
                 self._memory.keep(submitted.inference.values)
                 result = self._result(submitted.inference)
             except BaseException as error:      # whoever waits is to know
+                self._memory.note_failure(submitted.inference.changes_device)
                 submitted.future.set_exception(error)
             else:
                 submitted.future.set_result(result)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..models.compiled_model import CompiledModel, Port, ProgramStep
+from ..models.state.resident import resident_ports
 
 
 class Source(Enum):
@@ -76,7 +77,9 @@ class HostTimes:
 def ports_of(model: CompiledModel) -> list[tuple[int, Port, bool, int]]:
     """Every tensor that is handed over: the step of its program, its port, whether it goes to the
     accelerator, and the bytes of its tiles."""
+    staying = {(number, port.name) for number, *ports in resident_ports(model).values()
+               for port in ports}
     return [(number, port, to_accelerator, step.program.tensor(port.name).size)
             for number, step in enumerate(model.steps) if isinstance(step, ProgramStep)
             for to_accelerator, ports in ((True, step.inputs), (False, step.outputs))
-            for port in ports]
+            for port in ports if (number, port.name) not in staying]

@@ -11,29 +11,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 
 from ....base.checked_values import list_names, show_name
+from ....base.errors import MicrotronError
 from ....compiler.graph.types import Array
 from ..compiled_model import CompiledModel
 from ..tensors import InputError, as_array, convert, refuse_nan
+from .resident import ResidentTiles
 
 
 class SessionState(MutableMapping[str, Array]):
     """The states of a model. Whoever reads or sets them waits until no inference is under way."""
 
-    def __init__(self, model: CompiledModel, wait: Callable[[], None], *, allow_nan: bool) -> None:
+    def __init__(self, model: CompiledModel, residents: Mapping[str, ResidentTiles],
+                 wait: Callable[[], None], *, allow_nan: bool) -> None:
         self._model, self._wait, self._allow_nan = model, wait, allow_nan
+        self._residents = residents             # in the accelerator's memory; others are here
         self._arrays: dict[str, Array] = {}
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._arrays = {name: each.initial.array for name, each in self._model.states.items()}
+        first = {name: each.initial.array for name, each in self._model.states.items()}
+        for name, resident in self._residents.items():
+            resident.write(first.pop(name))
+        self._arrays, self._is_lost = first, False
 
     def arrays(self) -> Mapping[str, Array]:
         """For an inference that begins now."""
+        self._check_kept()
         return self._arrays
 
     def keep(self, values: Mapping[str, Array]) -> None:
         """What an inference that was right made of them."""
-        self._arrays = {name: values[each.result] for name, each in self._model.states.items()}
+        self._arrays = {name: values[each.result] for name, each in self._model.states.items()
+                        if name not in self._residents}
+
+    def note_failure(self, changes_device: bool) -> None:
+        """An inference has failed: what was in the accelerator's memory may be half of it."""
+        self._is_lost |= changes_device
+
+    def _check_kept(self) -> None:
+        if self._is_lost:
+            raise MicrotronError("an inference failed while the accelerator had its states, which "
+                                 "are lost; Session.reset begins anew")
 
     def reset(self) -> None:
         self._wait()
@@ -42,6 +60,9 @@ class SessionState(MutableMapping[str, Array]):
     def __getitem__(self, name: str) -> Array:
         self._check(name)
         self._wait()
+        self._check_kept()
+        if name in self._residents:
+            return self._residents[name].read().copy()
         return self._arrays[name].copy()
 
     def __setitem__(self, name: str, value: Array) -> None:
@@ -51,7 +72,11 @@ class SessionState(MutableMapping[str, Array]):
         if not self._allow_nan:
             refuse_nan(place, array)
         self._wait()
-        self._arrays = {**self._arrays, name: array}
+        self._check_kept()
+        if name in self._residents:
+            self._residents[name].write(array)
+        else:
+            self._arrays = {**self._arrays, name: array}
 
     def __delitem__(self, name: str) -> None:
         raise InputError("a state cannot be deleted; Session.reset makes all of them as they were")

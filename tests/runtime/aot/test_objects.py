@@ -62,9 +62,14 @@ def test_a_network_of_both_halves(digits, processor, tmp_path):
     assert replay(digits, inputs, processor, tmp_path) == "equal"
 
 
+@pytest.fixture(scope="module")
+def stream():
+    return microtron.compile(stream_graph(), "tiny", cost="estimate")
+
+
 @pytest.mark.parametrize("processor", PROCESSORS)
-def test_a_network_that_remembers(processor, tmp_path):
-    model = microtron.compile(stream_graph(), "tiny")
+def test_a_network_that_remembers(stream, processor, tmp_path):
+    model = stream
     given = [{"frame": each} for each in frames(4)]
     assert replay_frames(model, given, processor, tmp_path) == "equal"
     assert [each.outputs["count"].tolist() for each in recorded_frames(model, given)] == [

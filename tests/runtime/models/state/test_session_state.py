@@ -12,6 +12,7 @@ from microtron.base.errors import ImageError, MicrotronError
 from microtron.runtime.models import model_image
 from microtron.runtime.models.host import NumpyBackend
 from microtron.runtime.models.inference import LoadedProgram
+from microtron.runtime.models.state.resident import resident_ports
 
 from ...stream_model import frames, right, stream_graph
 
@@ -109,24 +110,38 @@ def test_a_state_that_is_none_is_refused(model, name, value, words):
             del session.state["past"]
 
 
-def test_a_frame_that_fails_leaves_states_as_they_were(model, monkeypatch):
+def test_a_frame_that_fails_on_the_way_to_the_accelerator_leaves_states(model):
+    given = frames(4)
+    with model.session("functional") as session:
+        results = [session.run(given[0])]
+        with pytest.raises(MicrotronError, match="shape"):
+            session.run(np.zeros((1, 2, 1, 5), np.int8))
+        results += [session.submit(each).result(PATIENCE) for each in given[1:]]
+        assert_right(results, given)
+
+
+def test_states_that_the_accelerator_has_are_lost_when_it_fails(model, monkeypatch):
+    """`past` stays on the device: what a run that failed has made of it, nobody knows."""
     given, original = frames(4), LoadedProgram.run
 
     def fails(self, *arguments):
         raise MicrotronError("the device is gone")
 
-    with model.session("functional") as session:
-        results = [session.run(given[0])]
-        monkeypatch.setattr(LoadedProgram, "run", fails)
-        with pytest.raises(MicrotronError, match="is gone"):
-            session.run(given[1])
-        with pytest.raises(MicrotronError, match="is gone"):
-            session.submit(given[1]).result(PATIENCE)
-        with pytest.raises(MicrotronError, match="shape"):
-            session.run(np.zeros((1, 2, 1, 5), np.int8))
-        monkeypatch.setattr(LoadedProgram, "run", original)
-        results += [session.submit(each).result(PATIENCE) for each in given[1:]]
-        assert_right(results, given)
+    assert set(resident_ports(model)) == {"past"}
+    for run in (lambda session, frame: session.run(frame),
+                lambda session, frame: session.submit(frame).result(PATIENCE)):
+        with model.session("functional") as session:
+            session.run(given[0])
+            monkeypatch.setattr(LoadedProgram, "run", fails)
+            with pytest.raises(MicrotronError, match="is gone"):
+                run(session, given[1])
+            monkeypatch.setattr(LoadedProgram, "run", original)
+            with pytest.raises(MicrotronError, match=r"are lost; Session.reset begins anew"):
+                run(session, given[1])
+            with pytest.raises(MicrotronError, match=r"are lost; Session.reset begins anew"):
+                session.state["past"]
+            session.reset()
+            assert_right([run(session, each) for each in given], given)
 
 
 def test_cancelled_frames_are_left_out(model, monkeypatch):

@@ -1,0 +1,1 @@
+"""Passes for networks that get their input frame by frame."""
