@@ -79,7 +79,7 @@ class Steps:
         least = np.maximum(self.pieces * (self.products + OVERHEAD * self.parts),
                            vectors + latency)
 
-        def pace(inputs: Column, weights: Column, steps: Column = 1) -> Column:
+        def step_cycles(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""
             beats = self.pieces * (inputs * inp + weights * wgt) + steps * other
             loads = self.pieces * (inputs * inp_load + weights * wgt_load)
@@ -87,9 +87,9 @@ class Steps:
             return np.maximum(steps * least, np.maximum(beats, loads) + late) + TRAFFIC * beats
 
         ahead = np.minimum(self.steps, AHEAD)
-        first = pace(ahead, np.where(self.wgt_stays, 1, ahead), ahead) + (
-            self.steps - ahead) * pace(1, np.where(self.wgt_stays, 0, 1))
-        later = np.where(self.inp_stays, pace(0, 1, self.steps), first) + np.where(
+        first = step_cycles(ahead, np.where(self.wgt_stays, 1, ahead), ahead) + (
+            self.steps - ahead) * step_cycles(1, np.where(self.wgt_stays, 0, 1))
+        later = np.where(self.inp_stays, step_cycles(0, 1, self.steps), first) + np.where(
             self.wgt_ahead, 0, wgt_load / self.parts + latency)
         # Of the first piece, what nothing overlaps with: its load, or if loads are slower, its sum.
         alone = np.minimum(inp_load + wgt_load / self.parts, self.products)

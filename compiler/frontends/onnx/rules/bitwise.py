@@ -32,5 +32,5 @@ def bit_shift(call: Call) -> None:
 
 
 @operator("BitCast", "to")
-def as_other_numbers(call: Call) -> None:
+def bit_cast(call: Call) -> None:
     call.give(BitCast(x=call.plain_operand(0), dtype=dtype_of(call.integer("to", 0))))

@@ -1,4 +1,4 @@
-"""Operators that move numbers: shapes, slices, joins and picks."""
+"""Data movement: reshapes, transposes, slices, concatenation, padding."""
 
 from __future__ import annotations
 
