@@ -89,17 +89,6 @@ def test_narrow_tiles_are_moved_in_rows_as_long_as_wide_ones(config, kind, buffe
     assert all(each.shape[2] >= 2 * spec.width for each in moves)
 
 
-@pytest.mark.parametrize(("config", "tensor"), [("8 × 4", "output"), ("4 × 16", "data")])
-def test_convolutions_read_and_write_what_depthwise_ones_take(config, tensor):
-    chosen = RECTANGLES[config]
-    spec = Conv2d(**IMAGE, channels_in=20, channels_out=20, zero_point_in=3, **BORDER)
-    lanes = Depthwise(**IMAGE, channels_in=20, channels_out=20, **BORDER)
-    form = replace(compile_op(spec, chosen).form, spread=frozenset({tensor}))
-    other = "data" if tensor == "output" else "output"
-    assert form.layouts[tensor] == compile_op(lanes, chosen).form.layouts[other]
-    check(spec, chosen, form=form)
-
-
 def test_what_a_program_leaves_is_what_the_next_one_reads():
     """The same bytes, whichever side of the array is the wider one."""
     spec = Conv2d(height=3, width=3, channels_in=20, channels_out=20, kernel=(1, 1))
@@ -122,6 +111,6 @@ def test_runs_go_through_every_index_once(first, count, ways):
 def test_only_buffers_that_there_are_can_be_interleaved():
     nest = compile_op(Conv2d(height=3, width=3, channels_in=4, channels_out=4), tiny).nest
     with pytest.raises(CompileError, match="result is to be interleaved, but the nest has no such"):
-        interleave_buffers(nest, {"result": Interleave(1, 2)})
-    assert interleave_buffers(nest, {"data": Interleave(1, 1)}) is nest
+        interleave_buffers(nest, {"result": Interleave(1, 2)}, tiny)
+    assert interleave_buffers(nest, {"data": Interleave(1, 1)}, tiny) is nest
     assert np.prod(Interleave(1, 2).in_memory((1, 3, 5, 7, 1, 4))) == 4 * 5 * 7 * 4
