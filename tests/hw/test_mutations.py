@@ -60,7 +60,7 @@ FAULTS = [
     ("gemm.py", "issued.offsets.dst.eq(before_last)", "issued.offsets.dst.eq(last)",
      "test_gemm.py"),
     ("gemm.py", "issued.window & at[\"wgt\"]", "at[\"wgt\"]", "test_gemm.py"),
-    ("gemm.py", "adds & _outside(at[\"dst\"]", "_outside(at[\"dst\"]", "test_gemm.py"),
+    ("gemm.py", "adds & _is_outside(dst,", "_is_outside(dst,", "test_gemm.py"),
     ("forwarding.py", "recall_previous.eq(of_fourth & ~of_third & ~of_second)",
      "recall_previous.eq(of_fourth)", "test_forwarding.py"),
     ("requantizer.py", "shift[:5] | shift[5].replicate(5)", "shift[:5]", "test_requantizer.py"),

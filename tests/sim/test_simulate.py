@@ -288,7 +288,7 @@ def test_the_package_offers_simulation_and_imports_nothing_until_it_is_used():
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: simulate("k.mt"), r"program is 'k\.mt', but must be a Program, as load \(in "),
+    (lambda: simulate("k.mt"), r"program is 'k\.mt', but must be a Program, as load_program, "),
     (lambda: simulate(None), "program is None, but must be a Program"),
     (lambda: simulate([COPY] * 20), r"program is \[Program.*…, but must be a Program"),
     (lambda: simulate(COPY, config=7), "config is 7, but must be a Config, or a preset's"),

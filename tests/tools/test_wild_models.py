@@ -71,7 +71,7 @@ def test_what_crashes_or_takes_long_is_told(tool, tmp_path, monkeypatch):
     path.write_bytes(relu())
     script = tmp_path / "worker.py"
     monkeypatch.setattr(tool, "__file__", str(script))
-    arguments = tool.argparse.Namespace(config="tiny", seed=0, seconds=20)
+    arguments = tool.argparse.Namespace(config="tiny", seed=0, seconds=20, quantize=False)
     script.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert tool.judge(path, "m", arguments)["reason"] == "SIGSEGV"
     script.write_text("raise SystemExit('broken')")

@@ -22,7 +22,7 @@ DECLARED = ".segment data size=64\n"
     ("lod.inp", "1: there is no instruction 'lod'; did you mean load?"),
     ("LOAD.inp", "1: there is no instruction 'LOAD'; did you mean load?"),
     ("xyzzy", "1: there is no instruction 'xyzzy'; known are load, gemm, window, alu, alui, "
-              "requantize, store, sync"),
+              "requantize, table, store, sync"),
     ("\n\nload.imp", "3: load: buffer is 'imp', but must be one of uop, inp, wgt, acc, acc8; "
                      "did you mean inp?"),
     ("load.out", "1: load: buffer is 'out', but must be one of uop, inp, wgt, acc, acc8"),

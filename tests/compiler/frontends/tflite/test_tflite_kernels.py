@@ -62,5 +62,9 @@ def test_every_operator_equals_the_kernel_for_long(name, dtype):
         check(name, dtype, seed)
 
 
+# What has no result of its own, or no kernel to compare with: streams and sparse constants.
+ELSEWHERE = {"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE", "DENSIFY"}
+
+
 def test_every_operator_that_is_read_has_a_case():
-    assert {name for name, _ in CASES} == set(RULES)
+    assert {name for name, _ in CASES} | ELSEWHERE == set(RULES)
