@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..graph.builder import Builder
@@ -65,6 +65,14 @@ class Edit:
     def keep(self, name: str) -> None:
         """Take over a node as it is."""
         self.nodes[name] = self.graph.nodes[name]
+
+    def rewrite(self, substitute: Callable[[str, Node], bool]) -> Graph:
+        """The graph in which every node is kept that a function, which is asked for each in order,
+        has put nothing in place of."""
+        for name, node in self.graph.nodes.items():
+            if not substitute(name, node):
+                self.keep(name)
+        return self.finish()
 
     def put(self, name: str, operation: Operation, type_: TensorType, origin: str = "") -> None:
         """A node under a name that the graph has, or under a fresh one."""

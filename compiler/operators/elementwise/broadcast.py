@@ -9,33 +9,25 @@ block; the ALU then reads its tile for every pixel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ....isa.config import Config
-from ....isa.instructions import PARAMETER_TILES, AluOp
-from ...accelerator.selection.intrinsic import (
-    Intrinsic,
-    element_wise,
-    immediate,
-    requantize,
-    scale_function,
-)
-from ...expression.expression import Expression, Function
-from ...expression.tensor import Tensor, compute, placeholder
+from ...accelerator.selection.intrinsic import Intrinsic
+from ...expression.tensor import Tensor
 from ...nest.nest import Interleave
-from ..description import Epilogue, activation, extent, setting
-from ..form import TensorForm, blocks_of, requantize_sum
+from ..description import activation, extent, setting
+from ..form import TensorForm, blocks_of
 from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import Array, Operand, pack_activations, unpack_activations
 from ..work import Work
-from .elementwise import COMBINED, HEADROOM, Elementwise, Operation
-from .lanewise import Scale, operation_of, pack_scales
+from .elementwise import Elementwise, Operation, combine_operands
+from .lanewise import AluDescription, Passes, Scale, Shape, parameters
 
 
 @dataclass(frozen=True, kw_only=True)
-class Broadcast(Epilogue):
+class Broadcast(AluDescription):
     """An element-wise operation whose right operand is repeated for every pixel."""
 
     operator: ClassVar[str] = "broadcast"
@@ -64,6 +56,15 @@ class Broadcast(Epilogue):
             scale_left=self.scale_left, scale_right=self.scale_right, scale_out=self.scale_out,
             zero_point_left=self.zero_point_left, zero_point_right=self.zero_point_right,
             zero_point_out=self.zero_point_out, low=self.low, high=self.high)
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        return "left", "right"
+
+    def operand_shapes(self, config: Config) -> tuple[Shape, ...]:
+        blocks = (blocks_of(self.images, config.batch), blocks_of(self.channels, config.block_out))
+        tile = (config.batch, config.block_out)
+        return (*blocks, self.height, self.width, *tile), (*blocks, 1, 1, *tile)
 
     def scales(self) -> list[Scale]:
         return self.pairwise().scales()
@@ -118,7 +119,7 @@ class BroadcastForm(TensorForm):
         block = memory_block(self.config, self.config.block_out)
         tiles = {name: pack_activations(given[name], self.config, block).reshape(self.shapes[name])
                  for name in ("left", "right")}
-        return {**tiles, "parameters": pack_scales(self.spec.scales(), self.config)}
+        return {**tiles, "parameters": parameters(self.spec, self.config)}
 
     def unpack(self, output: Array) -> Array:
         return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
@@ -132,73 +133,9 @@ def _tiles(tensor: Tensor) -> int:
 
 def form_of(spec: Broadcast, config: Config) -> BroadcastForm:
     """What is computed."""
-    return _Steps(spec, config).form()
-
-
-class _Steps:
-    """Writes down a form, one pass of the ALU after the other."""
-
-    def __init__(self, spec: Broadcast, config: Config):
-        self.spec, self.config = spec, config
-        blocks = (blocks_of(spec.images, config.batch), blocks_of(spec.channels, config.block_out))
-        tile = (config.batch, config.block_out)
-        shapes = ((*blocks, spec.height, spec.width, *tile), (*blocks, 1, 1, *tile))
-        self.given = [placeholder(name, shape, "int8") for name, shape
-                      in zip(("left", "right"), shapes, strict=True)]
-        self.parameters = placeholder(
-            "parameters", (len(spec.scales()), PARAMETER_TILES, *tile), "int32")
-        self.scaling = scale_function(spec.rounding)
-        self.steps: dict[Tensor, Intrinsic] = {}
-        self.used = 0
-
-    def form(self) -> BroadcastForm:
-        wide = [_each(f"{tensor.name}.wide", tensor, lambda element: element.cast("int32"))
-                for tensor in self.given]
-        if self.spec.operation in (Operation.ADD, Operation.SUB):
-            sides = [self._term(each, shifted=term.shifted)
-                     for each, term in zip(wide, self.spec.pairwise().terms(), strict=True)]
-        elif self.spec.operation == Operation.MUL:
-            zeros = self.spec.zero_point_left, self.spec.zero_point_right
-            sides = [self._with_constant(AluOp.SUB, each, zero) if zero else each
-                     for each, zero in zip(wide, zeros, strict=True)]
-        else:
-            sides = wide
-        value = self._combine(COMBINED[self.spec.operation], *sides)
-        function = self.spec.requantization()
-        output = self._scale("output", function, value)
-        return BroadcastForm(spec=self.spec, config=self.config, left=wide[0], right=wide[1],
-                             parameters=self.parameters, function=function, steps=self.steps,
-                             output=output)
-
-    def _term(self, value: Tensor, *, shifted: bool) -> Tensor:
-        """An operand of a sum, scaled."""
-        if shifted:
-            value = self._with_constant(AluOp.SHL, value, HEADROOM)
-        result = self._scale(f"{value.name}.scaled", self.scaling, value)
-        self.steps[result] = requantize(self.config, self.scaling)
-        return result
-
-    def _combine(self, op: AluOp, left: Tensor, right: Tensor) -> Tensor:
-        def element(n: Expression, c: Expression, y: Expression, x: Expression, b: Expression,
-                    j: Expression) -> Expression:
-            return operation_of(op, left[n, c, y, x, b, j], right[n, c, 0, 0, b, j])
-
-        result = compute(f"{left.name}.{op.name.lower()}", left.shape, element)
-        self.steps[result] = element_wise(self.config, op)
-        return result
-
-    def _with_constant(self, op: AluOp, value: Tensor, constant: int) -> Tensor:
-        result = _each(f"{value.name}.{op.name.lower()}", value,
-                       lambda element: operation_of(op, element, constant))
-        self.steps[result] = immediate(self.config, op, constant)
-        return result
-
-    def _scale(self, name: str, function: Function, value: Tensor) -> Tensor:
-        number, self.used = self.used, self.used + 1
-        return compute(name, value.shape, lambda n, c, y, x, b, j: requantize_sum(
-            function, value[n, c, y, x, b, j], self.parameters, (number,), (b, j)))
-
-
-def _each(name: str, source: Tensor, function: Callable[[Expression], Expression]) -> Tensor:
-    """A function applied to each element of a tensor."""
-    return compute(name, source.shape, lambda n, c, y, x, b, j: function(source[n, c, y, x, b, j]))
+    passes = Passes(spec, config)
+    function, output = passes.result(combine_operands(spec.pairwise(), passes))
+    left, right = passes.operands
+    return BroadcastForm(spec=spec, config=config, left=left, right=right,
+                         parameters=passes.parameters, function=function, steps=passes.steps,
+                         output=output)

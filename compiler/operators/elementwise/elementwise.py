@@ -123,16 +123,20 @@ def _term(zero_point: int, real: float, rounding: Rounding) -> Term:
 def form_of(spec: Elementwise, config: Config) -> LanewiseForm:
     """What is computed."""
     passes = Passes(spec, config)
+    return passes.form(combine_operands(spec, passes))
+
+
+def combine_operands(spec: Elementwise, passes: Passes) -> Tensor:
+    """The operation of the operands of some passes, before the last requantization."""
     match spec.operation:
         case Operation.ADD | Operation.SUB:
-            value = _sum(spec, passes)
+            return _sum(spec, passes)
         case Operation.MUL:
-            value = _product(spec, passes)
+            return _product(spec, passes)
         case Operation.RESCALE:
-            value, = passes.operands
+            return passes.operands[0]
         case Operation.MIN | Operation.MAX:
-            value = passes.combine(COMBINED[spec.operation], *passes.operands)
-    return passes.form(value)
+            return passes.combine(COMBINED[spec.operation], *passes.operands)
 
 
 def _sum(spec: Elementwise, passes: Passes) -> Tensor:

@@ -8,7 +8,7 @@ neighbours have. `elementwise.py` is one of them; docs/recipes.md adds another f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp
 from ...accelerator.selection.intrinsic import (
     Intrinsic,
+    Requantization,
     element_wise,
     immediate,
     requantize,
@@ -30,26 +31,42 @@ from ..layout import Layout, tile_images
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from ..work import Work
 
+Shape = tuple[int, ...]
+Place = tuple[Expression, ...]      # of an element
 Scale = tuple[int, int, int]        # bias, multiplier and shift of a requantization
 SYMBOLS = {AluOp.ADD: "+", AluOp.SUB: "-", AluOp.MUL: "*", AluOp.SHL: "<<"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lanewise(Epilogue):
-    """What descriptions of such operators have in common."""
+class AluDescription(Epilogue):
+    """What descriptions of operators have in common that the ALU computes in passes."""
+
+    @property
+    def operand_names(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def operand_shapes(self, config: Config) -> tuple[Shape, ...]:
+        """Of the operands in tiles, whose last two dimensions are batch and lane. Dimensions of
+        one index are repeated to meet those of the first operand."""
+        raise NotImplementedError
+
+    def scales(self) -> list[Scale]:
+        """Of every requantization, in the order of its passes. The last makes the result."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lanewise(AluDescription):
+    """What descriptions of lane-wise operators have in common."""
 
     channels: int = extent("channels")
     height: int = extent("rows", 1)
     width: int = extent("columns", 1)
     images: int = extent("images at once", 1)
 
-    @property
-    def operand_names(self) -> tuple[str, ...]:
-        raise NotImplementedError
-
-    def scales(self) -> list[Scale]:
-        """Of every requantization, in the order of its passes. The last makes the result."""
-        raise NotImplementedError
+    def operand_shapes(self, config: Config) -> tuple[Shape, ...]:
+        shape = (self.tiles(config), config.batch, config.block_out)
+        return (shape,) * len(self.operand_names)
 
     def tiles(self, config: Config) -> int:
         """Tiles of each operand."""
@@ -106,16 +123,11 @@ class LanewiseForm(TensorForm):
         return unpack_activations(output.reshape(shape), spec.images, spec.channels)
 
 
-def parameters(spec: Lanewise, config: Config) -> Array:
+def parameters(spec: AluDescription, config: Config) -> Array:
     """What the program takes as `parameters`: a set for each scale, the same in all lanes."""
-    return pack_scales(spec.scales(), config)
-
-
-def pack_scales(scales: Sequence[Scale], config: Config) -> Array:
-    """Parameters that are the same in all lanes, a set for each scale."""
     lanes = np.ones(config.block_out, np.int64)
     return np.concatenate([pack_parameters(bias * lanes, multiplier * lanes, shift * lanes, config)
-                           for bias, multiplier, shift in scales])
+                           for bias, multiplier, shift in spec.scales()])
 
 
 class Passes:
@@ -125,61 +137,81 @@ class Passes:
         form = passes.form(passes.combine(AluOp.ADD, *passes.operands))
     """
 
-    def __init__(self, spec: Lanewise, config: Config):
+    def __init__(self, spec: AluDescription, config: Config):
         self.spec, self.config = spec, config
-        shape = (spec.tiles(config), config.batch, config.block_out)
-        self._given = tuple(placeholder(name, shape, "int8") for name in spec.operand_names)
+        self._given = tuple(placeholder(name, shape, "int8") for name, shape in zip(
+            spec.operand_names, spec.operand_shapes(config), strict=True))
         self.operands = tuple(_each(f"{tensor.name}.wide", lambda element: element.cast("int32"),
                                     tensor) for tensor in self._given)      # in 32 bits
         self._sets = len(spec.scales())
-        self._parameters = placeholder(
-            "parameters", (self._sets, PARAMETER_TILES, *shape[1:]), "int32")
+        self.parameters = placeholder(
+            "parameters", (self._sets, PARAMETER_TILES, config.batch, config.block_out), "int32")
         self._scaling = scale_function(spec.rounding)       # one function, for one intrinsic
-        self._steps: dict[Tensor, Intrinsic] = {}
+        self.steps: dict[Tensor, Intrinsic] = {}
         self._used = 0
 
     def scale(self, value: Tensor) -> Tensor:
         """Multiplied by the next of the description's scales, still in 32 bits."""
         result = self._scale(f"{value.name}.scaled", self._scaling, value)
-        self._steps[result] = requantize(self.config, self._scaling)
+        self.steps[result] = requantize(self.config, self._scaling)
         return result
 
     def combine(self, op: AluOp, left: Tensor, right: Tensor) -> Tensor:
-        """An operation of two tensors."""
+        """An operation of two tensors; the right one may be repeated to meet the left one."""
         result = _each(f"{left.name}.{op.name.lower()}.{right.name}",
-                       lambda one, other: operation_of(op, one, other), left, right)
-        self._steps[result] = element_wise(self.config, op)
+                       lambda one, other: _operation(op, one, other), left, right)
+        self.steps[result] = element_wise(self.config, op)
         return result
 
     def with_constant(self, op: AluOp, value: Tensor, constant: int) -> Tensor:
         """An operation of a tensor and a constant."""
         result = _each(f"{value.name}.{op.name.lower()}",
-                       lambda element: operation_of(op, element, constant), value)
-        self._steps[result] = immediate(self.config, op, constant)
+                       lambda element: _operation(op, element, constant), value)
+        self.steps[result] = immediate(self.config, op, constant)
         return result
 
-    def form(self, value: Tensor) -> LanewiseForm:
-        """The form whose result is this value, requantized with the last of the scales."""
+    def result(self, value: Tensor) -> tuple[Requantization, Tensor]:
+        """The output that is this value, requantized by a function with the last of the scales."""
         function = self.spec.requantization()
         output = self._scale("output", function, value)
         assert self._used == self._sets, "every scale of the description is used once"
+        return function, output
+
+    def form(self, value: Tensor) -> LanewiseForm:
+        """The form of a lane-wise operator whose result is this value."""
+        assert isinstance(self.spec, Lanewise), "others have forms of their own"
+        function, output = self.result(value)
         return LanewiseForm(spec=self.spec, config=self.config, placeholders=self._given,
-                            wide=self.operands, parameters=self._parameters, function=function,
-                            steps=self._steps, output=output)
+                            wide=self.operands, parameters=self.parameters, function=function,
+                            steps=self.steps, output=output)
 
     def _scale(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self._used = self._used, self._used + 1
-        return compute(name, value.shape, lambda t, b, j: requantize_sum(
-            function, value[t, b, j], self._parameters, (number,), (b, j)))
+        return _compute(name, value.shape, lambda at: requantize_sum(
+            function, value[at], self.parameters, (number,), at[-2:]))
 
 
 def _each(name: str, function: Callable[..., Expression], *sources: Tensor) -> Tensor:
-    """A function applied element by element to tensors of the same shape."""
-    return compute(name, sources[0].shape, lambda t, b, j: function(
-        *(source[t, b, j] for source in sources)))
+    """A function applied element by element to tensors that meet the shape of the first."""
+    shape = sources[0].shape
+
+    def element(at: Place) -> Expression:
+        return function(*(source[tuple(
+            index if own == extent else 0
+            for index, own, extent in zip(at, source.shape, shape, strict=True))]
+            for source in sources))
+
+    return _compute(name, shape, element)
 
 
-def operation_of(op: AluOp, left: Expression, right: Expression | int) -> Expression:
+def _compute(name: str, shape: Shape, element: Callable[[Place], Expression]) -> Tensor:
+    """A tensor in rows of tiles, or in images of tiles."""
+    if len(shape) == len(("tile", "batch", "lane")):
+        return compute(name, shape, lambda t, b, j: element((t, b, j)))
+    return compute(name, shape, lambda n, c, y, x, b, j: element((n, c, y, x, b, j)))
+
+
+def _operation(op: AluOp, left: Expression, right: Expression | int) -> Expression:
     """What an operation of the ALU computes."""
     if op in (AluOp.MIN, AluOp.MAX):
         return (minimum if op == AluOp.MIN else maximum)(left, right)

@@ -40,11 +40,8 @@ def rows_as_windows(graph: Graph) -> Graph:
     axis = common_channel_axis(node.operation for node in graph.nodes.values())
     if axis is None:
         return graph
-    change = _Change(Edit(graph), axis)
-    for name, node in graph.nodes.items():
-        if not change.replace_node(name, node):
-            change.edit.keep(name)
-    return change.edit.finish()
+    edit = Edit(graph)
+    return edit.rewrite(_Change(edit, axis).replace_node)
 
 
 @dataclass
