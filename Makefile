@@ -49,7 +49,7 @@ export SOAK_PROGRAMS
 help:   ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 12
 
-demo:   ## compile a trained network, run it exactly on digits it has not seen, and show how
+demo:   ## quantize a trained network, run it exactly on digits it has not seen, and show how
 	$(SET_UP) demo
 	@$(BIN)/python examples/digits_demo.py $(FLAGS)
 

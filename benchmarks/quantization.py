@@ -1,12 +1,16 @@
 """Quantization of float models with data, beside ONNX Runtime's own static quantization.
 
     python benchmarks/quantization.py [--json] [MODEL ...]
+    python benchmarks/quantization.py --preprocess size=320,scale=1/255 detector.onnx
 
 Every float model of ../shared/models with data is quantized by `microtron.quantize` and by ONNX
 Runtime (min–max and entropy) with the same samples, and judged on data that neither has seen: top-1
 accuracy, sentence pairs found, and the SQNR of the outputs. Microtron's figures are those of its
 integer execution; ONNX Runtime's are its own without optimizations. The file is also run by ONNX
 Runtime, and compared with the integer execution.
+
+Any other file is given by its path, with one input that takes a picture: it is quantized and judged
+on the pictures there, and its score is how often its first output has the float model's maximum.
 """
 
 from __future__ import annotations
@@ -16,112 +20,23 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from common import Column, Outcome, main
+from quantization_cases import CASES, Array, Case, Sample, given_case, model_folder, top1
 
 import microtron
 from microtron.quantization.evaluation import Errors
 from microtron.quantization.report import IntegerModel, place
 
-Array = npt.NDArray[Any]
-Sample = dict[str, Array]
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 JUDGED = 200                    # samples of a classifier that are judged
+COMPARED = 8                    # samples on which ONNX Runtime runs the file written here
 
 
-def model_folder() -> Path | None:
-    """shared/models beside the repository or above."""
-    places = [each / "shared" / "models" for each in Path(__file__).resolve().parents]
-    return next((place for place in places if (place / "MANIFEST.md").exists()), None)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model, its samples for calibration, those for judging it, and how it is judged."""
-
-    file: str
-    calibration: Callable[[Path], list[Sample]]
-    judged: Callable[[Path], tuple[list[Sample], Array | None]]
-
-
-def _cifar(data: Path, file: str, name: str, *, normalized: bool) -> tuple[list[Sample], Array]:
-    with np.load(data / file) as stored:
-        images, labels = stored["x"].astype(np.float32), stored["y"].astype(np.int64)
-    if normalized:
-        images = ((images / 255 - np.array(MEAN)) / np.array(STD)).astype(np.float32)
-        images = images.transpose(0, 3, 1, 2)
-    return [{name: np.ascontiguousarray(image[None])} for image in images], labels
-
-
-def _speech(data: Path, *, judged: bool) -> tuple[list[Sample], Array]:
-    with np.load(data / "kws01_1000.npz") as stored:
-        features = ((stored["x"].astype(np.float32) - 83) * np.float32(0.584703))
-        labels = stored["y"].astype(np.int64)
-    chosen = np.arange(len(labels)) % 10 == 0
-    chosen = ~chosen if judged else chosen
-    samples = [{"input_1": each.reshape(1, 49, 10, 1)} for each in features[chosen]]
-    return samples, labels[chosen]
-
-
-def _pictures(folder: Path) -> Iterator[tuple[Sample, int]]:
-    from PIL import Image
-
-    for path in sorted(folder.glob("*.jpg")):
-        pixels = np.asarray(Image.open(path).convert("RGB"), np.float32)[16:240, 16:240] / 255
-        image = ((pixels - np.array(MEAN)) / np.array(STD)).astype(np.float32).transpose(2, 0, 1)
-        yield {"input": np.ascontiguousarray(image[None])}, int(path.name.split("_")[0])
-
-
-def _sentences(data: Path, prefix: str) -> list[Sample]:
-    with np.load(data / "minilm_l3_encoder_io.npz") as stored:
-        pairs = zip(stored[f"{prefix}emb"], stored[f"{prefix}mask"], strict=True)
-        return [{"embeddings": one[None], "mask": other[None]} for one, other in pairs]
-
-
-CASES = (
-    Case("pretrainedResnet.tflite",
-         lambda data: _cifar(data, "cifar10_calib128_train.npz", "input_1", normalized=False)[0],
-         lambda data: _cifar(data, "cifar10_test_1000.npz", "input_1", normalized=False)),
-    Case("resnet20_cifar10_float.onnx",
-         lambda data: _cifar(data, "cifar10_calib128_train.npz", "input", normalized=True)[0],
-         lambda data: _cifar(data, "cifar10_test_1000.npz", "input", normalized=True)),
-    Case("kws_ref_model_float32.tflite", lambda data: _speech(data, judged=False)[0],
-         lambda data: _speech(data, judged=True)),
-    Case("mobilenet_v2_torchvision_float.onnx",
-         lambda data: [sample for sample, _ in _pictures(data / "imagenet_calib32")],
-         lambda data: _labelled(_pictures(data / "imagenet_100"))),
-    Case("minilm_l3_encoder_float.onnx", lambda data: _sentences(data, "calib_"),
-         lambda data: (_sentences(data, ""), None)),
-)
-
-
-def _labelled(pairs: Iterator[tuple[Sample, int]]) -> tuple[list[Sample], Array]:
-    samples, labels = zip(*pairs, strict=True)
-    return list(samples), np.array(labels)
-
-
-def scores(case: Case, outputs: list[Array], labels: Array | None, samples: list[Sample]) -> float:
-    """Right answers: of a classifier in percent, of sentences those whose nearest neighbour is
-    their paraphrase."""
-    if labels is not None:
-        return 100 * float(np.mean([np.argmax(each) == label
-                                    for each, label in zip(outputs, labels, strict=True)]))
-    vectors = []
-    for each, sample in zip(outputs, samples, strict=True):
-        kept = (sample["mask"].reshape(-1) >= -1).astype(np.float32)
-        mean = (each[0] * kept[:, None]).sum(axis=0) / kept.sum()
-        vectors.append(mean / np.linalg.norm(mean))
-    alike = np.array(vectors) @ np.array(vectors).T - 2 * np.eye(len(vectors))
-    count = len(vectors) // 2 * 2 - 2           # the last two are not a pair
-    return float(sum(int(np.argmax(alike[each])) == each ^ 1 for each in range(count)))
-
-
-def session(path: Path) -> Callable[[Sample], Array]:
+def session(path: Path) -> Callable[[Sample], list[Array]]:
     """ONNX Runtime without optimizations, which computes what the file says."""
     import onnxruntime
 
@@ -129,7 +44,7 @@ def session(path: Path) -> Callable[[Sample], Array]:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     opened = onnxruntime.InferenceSession(str(path), options)
-    return lambda sample: opened.run(None, sample)[0]
+    return lambda sample: list(opened.run(None, sample))
 
 
 def by_onnxruntime(path: Path, target: Path, samples: list[Sample], method: str) -> None:
@@ -168,6 +83,7 @@ def float_file(path: Path, folder: Path) -> Path:
 
 
 def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator[dict[str, Any]]:
+    """A row for Microtron, and one for each method of ONNX Runtime."""
     path, data = models / "models" / case.file, models / "data"
     calibration = case.calibration(data)
     samples, labels = case.judged(data)
@@ -177,44 +93,64 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
         source = float_file(path, folder)
         reference = session(source)
         right = [reference(sample) for sample in samples]
-        float_score = scores(case, right, labels, samples)
+        if labels is None and case.score is top1:
+            labels = np.array([np.argmax(each[0]) for each in right])
 
-        def row(tool: str, outputs: list[Array], **more: Any) -> dict[str, Any]:
-            errors = Errors()
-            for one, other in zip(right, outputs, strict=True):
-                errors.add(one, other)
-            return {"model": case.file, "tool": tool, "samples": len(samples),
-                    "float": float_score, "score": scores(case, outputs, labels, samples),
-                    "sqnr": errors.decibels, **more}
+        def row(tool: str, outputs: list[list[Array]], **more: Any) -> dict[str, Any]:
+            before, after = (case.score([each[0] for each in found], samples, labels)
+                             for found in (right, outputs))
+            return {"model": path.name, "tool": tool, "samples": len(samples), "float": before,
+                    "score": after, "sqnr": _sqnr(right, outputs), **more}
 
+        start = process_time()
         found = microtron.quantize(path, calibration)
+        seconds = process_time() - start
         target = folder / "microtron.onnx"
         found.save(target)
         integer = IntegerModel(found.graph)
-        output = found.graph.outputs[0]
-        mine = [integer.run(sample)[output] for sample in samples]
-        theirs = session(target)
-        same = [float(np.abs(theirs(sample) - got).max())
-                for sample, got in zip(samples[:8], mine, strict=False)]
+        mine = [[values[name] for name in found.graph.outputs]
+                for values in map(integer.run, samples)]
+        same = _sqnr([session(target)(sample) for sample in samples[:COMPARED]], mine[:COMPARED])
         placement = place(found.graph, config, lambda doing: None)
-        yield row("microtron", mine, worst_difference_to_onnxruntime=max(same),
+        yield row("microtron", mine, sqnr_to_onnxruntime=same, processor_seconds=seconds,
                   used=[step[0] for step in found.report.techniques if step[3]],
                   **placement.to_dict())
         for method in ("MinMax", "Entropy"):
             other = folder / f"{method}.onnx"
             by_onnxruntime(source, other, calibration, method)
-            run = session(other)
-            yield row(f"onnxruntime {method}", [run(sample) for sample in samples])
+            yield row(f"onnxruntime {method}", list(map(session(other), samples)))
+
+
+def _sqnr(right: list[list[Array]], found: list[list[Array]]) -> float:
+    """Of all samples, in the mean over outputs."""
+    values = []
+    for number in range(len(right[0])):
+        errors = Errors()
+        for one, other in zip(right, found, strict=True):
+            errors.add(one[number], other[number])
+        values.append(errors.decibels)
+    return float(np.mean(values))
+
+
+def _chosen(names: list[str], preprocess: str | None) -> list[Case]:
+    known = {case.file: case for case in CASES}
+    found = []
+    for name in names or known:
+        if name in known:
+            found.append(known[name])
+        elif not Path(name).is_file():
+            raise microtron.MicrotronError(f"there is no model {name!r}: neither a file nor one of "
+                                           f"{', '.join(known)}")
+        elif preprocess is None:
+            raise microtron.MicrotronError(f"{name} needs --preprocess, as in size=224,scale=1/255")
+        else:
+            found.append(given_case(str(Path(name).resolve()), preprocess))
+    return found
 
 
 def measure(arguments: argparse.Namespace) -> Outcome:
     models = model_folder()
-    known = [case.file for case in CASES]
-    for name in arguments.models:
-        if name not in known:
-            raise microtron.MicrotronError(f"there is no model {name!r} with data; there are "
-                                           f"{', '.join(known)}")
-    chosen = [case for case in CASES if not arguments.models or case.file in arguments.models]
+    chosen = _chosen(arguments.models, arguments.preprocess)
     rows: list[dict[str, Any]] = []
     if models is None:
         print("there is no folder ../shared/models, and nothing to measure", file=sys.stderr)
@@ -238,7 +174,10 @@ def measure(arguments: argparse.Namespace) -> Outcome:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("models", nargs="*", help="files of ../shared/models; all unless given")
+    parser.add_argument("models", nargs="*", help="files of ../shared/models, all unless given; or "
+                        "paths of files that take pictures")
+    parser.add_argument("--preprocess", help="how files given by a path take pictures, as for "
+                        "`microtron quantize`")
     parser.add_argument("--config", default="base")
     parser.add_argument("--judged", type=int, default=JUDGED, help="samples that are judged")
 

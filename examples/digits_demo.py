@@ -1,5 +1,5 @@
-"""Compiles a trained network, runs it cycle by cycle on digits it has never seen, and shows what
-happened.
+"""Quantizes a trained network, compiles it, runs it cycle by cycle on digits it has never seen, and
+shows what happened.
 
     python examples/digits_demo.py --config small --digits 20
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 import microtron
-from microtron import MicrotronError, Model
+from microtron import MicrotronError, Model, QuantizedModel
 
 FOLDER = Path(__file__).resolve().parent / "digits"
-MODEL, TEST = FOLDER / "digits.onnx", FOLDER / "digits_test.npz"
+MODEL, SAMPLES = FOLDER / "digits_float.onnx", FOLDER / "digits_samples.npz"
+TEST = FOLDER / "digits_test.npz"
+SHOWN = 4                   # digits, as pictures
 SHADES = " .:-=+*#%@"
 MEGAHERTZ = 100             # of some clock, so that cycles become a time
 INTERVAL = 2                # seconds from one line about progress to the next
@@ -34,15 +37,19 @@ Array = npt.NDArray[Any]
 class Outcome:
     """What the network made of some digits."""
 
-    right: int
-    count: int
+    guesses: Array
+    labels: Array
     cycles: int             # of one inference; all take the same
     utilization: float
     seconds: float          # of this machine, for all
 
     @property
+    def right(self) -> int:
+        return int((self.guesses == self.labels).sum())
+
+    @property
     def accuracy(self) -> float:
-        return self.right / self.count
+        return self.right / len(self.labels)
 
 
 def digits(count: int) -> tuple[list[Array], Array]:
@@ -54,6 +61,11 @@ def digits(count: int) -> tuple[list[Array], Array]:
     return [image.astype(np.float32)[None, None] for image in images[:count]], labels[:count]
 
 
+def quantize(progress: Callable[[str], None] | None = None) -> QuantizedModel:
+    """The trained network in int8, by digits that it was trained on."""
+    return microtron.quantize(MODEL, SAMPLES, progress=progress)
+
+
 def classify(model: Model, images: list[Array], labels: Array, device: str) -> Outcome:
     """Run every image, CPU and accelerator side by side."""
     start = time.perf_counter()
@@ -61,8 +73,7 @@ def classify(model: Model, images: list[Array], labels: Array, device: str) -> O
     results = model.run_many(images, device)
     seconds = time.perf_counter() - start
     guesses = np.array([result.real().argmax() for result in results])
-    return Outcome(int((guesses == labels).sum()), len(labels), results[0].cycles or 0,
-                   results[0].utilization or 0.0, seconds)
+    return Outcome(guesses, labels, results[0].cycles or 0, results[0].utilization or 0.0, seconds)
 
 
 def picture(image: Array) -> list[str]:
@@ -71,14 +82,12 @@ def picture(image: Array) -> list[str]:
     return ["".join(SHADES[level] * 2 for level in row) for row in levels]
 
 
-def show_some(model: Model, images: list[Array], labels: Array) -> None:
+def show_some(images: list[Array], outcome: Outcome) -> None:
     """The first digits, side by side, with what the network says."""
-    shown = images[:4]
-    for lines in zip(*map(picture, shown), strict=True):
+    for lines in zip(*map(picture, images[:SHOWN]), strict=True):
         print("  ".join(lines))
-    guesses = [int(model.run(image, "functional").real().argmax()) for image in shown]
-    print("  ".join(f"{f'{guess}, right: {label}':<16}"
-                    for guess, label in zip(guesses, labels, strict=False)))
+    print("  ".join(f"{f'{guess}, right: {label}':<16}" for guess, label in zip(
+        outcome.guesses[:SHOWN], outcome.labels[:SHOWN], strict=True)))
 
 
 class Progress:
@@ -100,19 +109,24 @@ def main() -> None:
     parser.add_argument("--device", default="cycle", help="functional, cycle or rtl")
     given = parser.parse_args()
     images, labels = digits(given.digits)
+    progress = Progress()
     start = time.perf_counter()
-    model = microtron.compile(MODEL, given.config, progress=Progress())
-    compiled = time.perf_counter() - start
-    show_some(model, images, labels)
+    quantized = quantize(progress)
+    between = time.perf_counter()
+    model = microtron.compile(quantized.graph, given.config, progress=progress)
+    compiled = time.perf_counter() - between
     microtron.show(microtron.inspect(model), f"{MODEL.name} on {given.config}")
     outcome = classify(model, images, labels, given.device)
-    print(f"\nDigits it has not seen: {outcome.right} of {outcome.count} right: "
+    show_some(images, outcome)
+    print(f"\nDigits it has not seen: {outcome.right} of {len(labels)} right: "
           f"{outcome.accuracy:.1%}")
     if outcome.cycles:
         print(f"Cycles: {outcome.cycles:,} a digit, exactly those of the hardware: "
               f"{outcome.cycles / MEGAHERTZ:,.0f} µs at {MEGAHERTZ} MHz")
         print(f"Utilization: {outcome.utilization:.1%} of the MAC array while it runs")
-    print(f"This machine compiled it in {compiled:.1f} s and ran it in {outcome.seconds:.1f} s")
+    print(f"Quantization: {quantized.report.outputs['scores']:.1f} dB SQNR of the scores in int8")
+    print(f"This machine quantized it in {between - start:.1f} s, compiled it in {compiled:.1f} s "
+          f"and ran it in {outcome.seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -25,23 +25,31 @@ def demo():
     return module
 
 
-def test_digits_are_told_apart_cycle_by_cycle(demo):
-    model = microtron.compile(demo.MODEL, "base")
+@pytest.fixture(scope="module")
+def quantized(demo):
+    return demo.quantize()
+
+
+def test_digits_are_told_apart_cycle_by_cycle(demo, quantized):
+    assert quantized.report.outputs["scores"] > 36          # decibels
+    model = microtron.compile(quantized.graph, "base")
     images, labels = demo.digits(120)
     exact = demo.classify(model, images, labels, "cycle")
-    assert exact.accuracy >= 0.96
+    assert exact.accuracy >= 0.98
     assert exact.cycles == model.run(images[7]).cycles
     assert 0.1 < exact.utilization < 1
     fast = demo.classify(model, images, labels, "functional")
     assert (fast.right, fast.cycles) == (exact.right, 0)
 
 
-def test_the_demo_says_what_ran_where_how_long_and_how_well(demo, monkeypatch, capsys):
+def test_the_demo_says_what_ran_where_how_long_and_how_well(demo, quantized, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "quantize", lambda progress: quantized)
     monkeypatch.setattr(sys, "argv", ["digits_demo.py", "--digits", "9", "--config", "small"])
     monkeypatch.setenv("COLUMNS", "80")
     demo.main()
     text = capsys.readouterr().out
-    for part in (r"of 9 right: [\d.]+%", r"[\d,]+ a digit", r"[\d.]+% of the MAC array", "conv2d",
+    for part in (r"of 9 right: [\d.]+%", r"[\d,]+ a digit", r"[\d.]+ dB SQNR",
+                 r"[\d.]+% of the MAC array", "conv2d",
                  "real arithmetic runs on"):
         assert re.search(part, text), part
     assert max(map(len, text.splitlines())) <= 80

@@ -1,10 +1,12 @@
-"""Trains the network of the demo on scikit-learn's digits and writes it, quantized, as ONNX.
+"""Trains the network of the demo on scikit-learn's digits and writes it as ONNX.
 
     pip install "microtron[models,train]"
     python examples/digits/train.py
 
-writes digits.onnx (int8, QDQ) and digits_test.npz (the digits that it has not seen) beside this
-file, in about a minute. Both are in the repository; nothing else needs this script.
+takes about a minute and writes, beside this file: digits_float.onnx (as trained) and
+digits_samples.npz (what the demo quantizes it with), digits.onnx (the same network in int8, QDQ)
+and digits_test.npz (the digits that it has not seen). All are in the repository; nothing else needs
+this script.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))     # for the writer of 
 SEED = 1
 HELD_OUT = 360                  # of 1797 digits
 CALIBRATED_ON = 256
-EPOCHS, BATCH = 40, 32
+SAMPLES = 32                    # that the demo quantizes with
+EPOCHS, BATCH = 40, 16
 RATE, DECAY = 2e-3, 1e-4        # of Adam; weights decay by themselves
 BRIGHTEST = 16                  # of a pixel
 
@@ -32,6 +35,9 @@ def main() -> None:
     parameters = train(training, labels)
     print(f"real numbers: {accuracy(parameters, test, test_labels):.2%} of {len(test)} digits")
     write(parameters, training[:CALIBRATED_ON], HERE / "digits.onnx")
+    write_float(parameters, HERE / "digits_float.onnx")
+    np.savez_compressed(HERE / "digits_samples.npz",
+                        image=training[:SAMPLES].astype(np.uint8).transpose(0, 3, 1, 2))
     np.savez_compressed(HERE / "digits_test.npz", images=test[..., 0].astype(np.uint8),
                         labels=test_labels.astype(np.uint8))
 
@@ -105,6 +111,47 @@ def write(parameters: Parameters, sample: Array, path: Path) -> None:
     writer.output("scores", writer.dense(mean, parameters["dense"].T, parameters["dense.bias"]),
                   (1, 10))
     writer.save(path)
+
+
+def write_float(parameters: Parameters, path: Path) -> None:
+    """The network in float, as it was trained."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes: list[Any] = []
+    constants: list[Any] = []
+
+    def node(kind: str, operands: list[str], result: str, **attributes: Any) -> str:
+        nodes.append(helper.make_node(kind, operands, [result], name=result, **attributes))
+        return result
+
+    def conv(x: str, name: str, axes: tuple[int, ...], **attributes: Any) -> str:
+        return layer("Conv", x, name, name, parameters[name].transpose(axes), **attributes)
+
+    def layer(kind: str, x: str, name: str, result: str, weights: Array, **attributes: Any) -> str:
+        for word, array in (("weights", weights), ("bias", parameters[f"{name}.bias"])):
+            constants.append(numpy_helper.from_array(np.ascontiguousarray(array, np.float32),
+                                                     f"{name}.{word}"))
+        return node(kind, [x, f"{name}.weights", f"{name}.bias"], result, **attributes)
+
+    def relu(x: str) -> str:
+        return node("Relu", [x], f"{x}.relu")
+
+    full, deep, pads = (3, 2, 0, 1), (2, 3, 0, 1), [1, 1, 1, 1]
+    first = relu(conv("image", "first", full, pads=pads))
+    second = relu(conv(first, "second", full, pads=pads, strides=[2, 2]))
+    channels = parameters["depthwise"].shape[2]
+    third = relu(conv(second, "depthwise", deep, pads=pads, group=channels))
+    total = relu(node("Add", [second, conv(third, "pointwise", full)], "sum"))
+    flat = node("Flatten", [node("GlobalAveragePool", [total], "mean")], "flat")
+    layer("Gemm", flat, "dense", "scores", parameters["dense"])
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+            for name, shape in (("image", [1, 1, 8, 8]), ("scores", [1, 10]))]
+    model = helper.make_model(helper.make_graph(nodes, "digits", ends[:1], ends[1:], constants),
+                              opset_imports=[helper.make_opsetid("", 20)], ir_version=10,
+                              producer_name="microtron")
+    onnx.checker.check_model(model, full_check=True)
+    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 if __name__ == "__main__":
