@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...base.checked_values import printable
+from ...base.checked_values import printable, show_name
 from .operation import Operation, describe_operation
 from .types import Array, GraphError, TensorType
 
@@ -79,6 +79,10 @@ class Graph:
         """What whoever runs the network gets."""
         results = {each.result for each in self.states.values()}
         return tuple(name for name in self.outputs if name not in results)
+
+    def title(self, node: str) -> str:
+        """What messages call a node: as the model does, if it does."""
+        return show_name(self.nodes[node].origin or node)
 
     def type_of(self, tensor: str) -> TensorType:
         """The type of any tensor."""

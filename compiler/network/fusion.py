@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.layers.window import Conv
@@ -21,10 +22,75 @@ from ..operators.depthwise.separable import Separable
 from ..operators.description import TABLE_OPERATORS, Epilogue
 from ..operators.elementwise.elementwise import Elementwise
 from ..operators.pool.pool import Kind, Pool
+from .kernel_search import KernelSearch
+from .network import Decision, Where
 from .task import Task
 
+WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
-def lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+
+def fuse_tasks(graph: Graph, kernels: KernelSearch, tasks: dict[str, Task],
+               decisions: dict[str, Decision]) -> dict[str, dict[str, Task]]:
+    """Make one task of several nodes where it is expected to take fewer cycles than they do apart.
+    Returns the tasks that they were, by the node that stands for all."""
+    apart: dict[str, dict[str, Task]] = {}
+
+    def fuse(name: str, part: str, task: Task) -> None:
+        apart[name] = {**apart.get(name, {name: tasks[name]}), part: tasks[part]}
+        tasks[name] = task
+        del tasks[part]
+        decisions[part] = Decision(Where.FUSED, name)
+
+    for name, part, task in list(_lookup_tasks(graph, tasks)):
+        if part in tasks:                       # a table after another costs nothing
+            fuse(name, part, task)
+    candidates = [*_average_tasks(graph, tasks), *_separable_tasks(graph, tasks),
+                  *_residual_tasks(graph, tasks)]
+    residuals = {part: (tasks[name], task) for name, part, task in candidates
+                 if isinstance(task.spec, ResidualConv2d)}
+    for name, part, task in candidates:
+        with attributed_to(graph.title(name)):
+            if all(each in tasks and each not in apart for each in (name, part)) and _is_faster(
+                    kernels, task, [tasks[name], tasks[part]], residuals.get(name)):
+                fuse(name, part, task)
+    for name, part, task in list(_conv_separable_tasks(graph, tasks)):
+        with attributed_to(graph.title(name)):
+            if _is_worth_joining(kernels, task, [tasks[name], tasks[part]]):
+                fuse(name, part, task)
+    return apart
+
+
+def _is_faster(kernels: KernelSearch, task: Task, before: list[Task],
+               residual: tuple[Task, Task] | None) -> bool:
+    """Whether tasks together are estimated to take fewer cycles than apart, and fit. A depthwise
+    and a pointwise convolution may also keep the busiest engine busy for less time together: what
+    both wait for at their beginning, other layers of a stream hide. If an addition follows, it
+    could be part of the second instead: `residual` is it alone and so."""
+    try:
+        faster = kernels.estimate(task.spec) < sum(kernels.estimate(each.spec) for each in before)
+    except CompileError:
+        return False                            # does not fit, together or alone
+    if not isinstance(task.spec, Separable) or (faster and residual is None):
+        return faster
+    together = kernels.least(task.spec)
+    if residual is not None:
+        addition, joined = residual
+        together += kernels.least(addition.spec)
+        before = [each for each in before if isinstance(each.spec, Depthwise)] + [joined]
+    return together < sum(kernels.least(each.spec) for each in before)
+
+
+def _is_worth_joining(kernels: KernelSearch, task: Task, before: list[Task]) -> bool:
+    """Whether the bound of tasks together is well below the sum of theirs, and they fit."""
+    try:
+        kernels.estimate(task.spec)
+    except CompileError:
+        return False
+    return kernels.least(task.spec) < WORTH_JOINING * sum(
+        kernels.least(each.spec) for each in before)
+
+
+def _lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Tables that nodes before them can look their results up in: each with that node, and the task
     of both."""
     for name, task in tasks.items():
@@ -36,14 +102,6 @@ def lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str,
                 not spec.wide and not spec.lookup and _only_reader(graph, chosen) == name):
             assert isinstance(task.spec, Elementwise)
             yield name, chosen, replace(tasks[chosen], spec=replace(spec, lookup=task.spec.lookup))
-
-
-def fused_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
-    """Nodes that may be computed with a convolution before them: each with the convolution, and the
-    task of both."""
-    yield from _average_tasks(graph, tasks)
-    yield from _separable_tasks(graph, tasks)
-    yield from _residual_tasks(graph, tasks)
 
 
 def _residual_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
@@ -159,8 +217,8 @@ def _separable(first: Task, second: Task) -> Task:
         "low": mixing.low, "high": mixing.high, "rounding": mixing.rounding}))
 
 
-def conv_separable_tasks(graph: Graph,
-                         tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
+def _conv_separable_tasks(graph: Graph,
+                          tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
     """Separable convolutions of what a plain one computes, which may be computed with it."""
     for name, task in tasks.items():
         chosen = task.reads.get("data", "")

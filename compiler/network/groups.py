@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...base.checked_values import show_name
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
-from ..graph.types import Shape
 from ..operators.layout import Layout
 from .layers import CompiledLayer, LayerCompiler, Misfit
 from .network import AcceleratorStep, Decision, Where
-from .task import Task
 from .tensor_views import View, view_of
 
 
@@ -42,17 +39,20 @@ class Group:
         """The same results, made by other layers."""
         return Group(layers, self.made, self.views, self.inside)
 
-    def place_of(self, tensor: str) -> tuple[str, int]:
-        """The tensor in which another one lies, perhaps itself, and from which byte on."""
-        offset = 0
-        while tensor in self.inside:
-            tensor, more = self.inside[tensor]
-            offset += more
-        return tensor, offset
+    def places(self) -> dict[str, tuple[str, int]]:
+        """For each tensor the one in which it lies, perhaps itself, and from which byte on."""
+        found = {}
+        for name in self.made:
+            tensor, offset = name, 0
+            while tensor in self.inside:
+                tensor, more = self.inside[tensor]
+                offset += more
+            found[name] = tensor, offset
+        return found
 
 
-def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Decision],
-              compiler: LayerCompiler) -> Iterator[Group | list[str]]:
+def group_layers(graph: Graph, decisions: dict[str, Decision],
+                 layers: LayerCompiler) -> Iterator[Group | list[str]]:
     """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
     group: Group | None = None
     host: list[str] = []
@@ -61,7 +61,7 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Deci
             try:
                 view = view_of(graph, name, group.made if group else {})
             except CompileError as error:
-                decisions[name] = (Decision(Where.ACCELERATOR) if name in tasks else
+                decisions[name] = (Decision(Where.ACCELERATOR) if name in layers.tasks else
                                    Decision(Where.CPU, str(error)))
             else:
                 assert group is not None, "it has made what lies there"
@@ -76,9 +76,7 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Deci
         if host:
             yield host
             host = []
-        compiler.say(f"finding layouts for {show_name(graph.nodes[name].origin or name)}")
-        with attributed_to(show_name(graph.nodes[name].origin or name)):
-            layer, begins = _layer(graph, name, tasks[name], compiler, group)
+        layer, begins = _next_layer(name, layers, group)
         layer = replace(layer, parts=tuple(
             each for each, decision in decisions.items()
             if decision == Decision(Where.FUSED, name)))
@@ -93,22 +91,17 @@ def groups_of(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Deci
         yield host
 
 
-def _layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
-           group: Group | None) -> tuple[CompiledLayer, bool]:
+def _next_layer(name: str, layers: LayerCompiler,
+                group: Group | None) -> tuple[CompiledLayer, bool]:
     """A node as the next layer of a group, or as the first of another. Over tensors as they lie, a
     layer may be larger than alone, or have no form that fits; alone it does."""
-    try:
-        return compile_layer(graph, name, task, compiler, group.made if group else {}), False
-    except (Misfit, CompileError):
-        return compile_layer(graph, name, task, compiler, {}), True
-
-
-def compile_layer(graph: Graph, name: str, task: Task, compiler: LayerCompiler,
-                  made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
-    """The layer of a node, where some tensors are in its program already."""
-    shapes: dict[str, Shape] = {tensor: task.shapes.get(operand, graph.type_of(tensor).shape)
-                                for operand, tensor in task.reads.items()}
-    return compiler.layer(name, task, shapes, graph.nodes[name].type.shape, made, half=half)
+    title = layers.graph.title(name)
+    layers.kernels.say(f"finding layouts for {title}")
+    with attributed_to(title):
+        try:
+            return layers.layer(name, group.made if group else {}), False
+        except (Misfit, CompileError):
+            return layers.layer(name, {}), True
 
 
 def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:

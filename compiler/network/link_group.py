@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.program import Tensor
 from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
 from ..operators.choice import Cost, Remembering
+from ..operators.kernel import KernelKey
 from ..operators.layout import Layout
 from .groups import Group
 from .linking.dram_places import Grid, Place
@@ -24,28 +26,63 @@ from .network import AcceleratorStep, LayerReport, Transfer
 NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
 
 
-def stream_cycles(graph: Graph, group: Group, config: Config, cost: Cost) -> int:
-    """What the program of a group costs. It is not even linked if the cost is known."""
-    if group.cycles is None:
-        if isinstance(cost, Remembering):
-            linked = _prepare(graph, group, config)
-            group.cycles = cost.look_up(parts_of(linked.layers, config, linked.sizes),
-                                        lambda: link_lazily(graph, group, config).program)
-        else:
-            group.cycles = cost(link_lazily(graph, group, config).program)
-    return group.cycles
+@dataclass(frozen=True)
+class Linker:
+    """Links groups of layers, and times the streams."""
 
+    graph: Graph
+    config: Config
+    cost: Cost | None
+    pairs: dict[tuple[KernelKey, KernelKey, tuple[str, ...]], int] = field(default_factory=dict)
 
-def link_lazily(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
-    """The program of a group, which is joined when it is first asked for."""
-    if group.step is None:
-        group.step = _link_group(graph, group, config)
-    return group.step
+    def link(self, group: Group) -> AcceleratorStep:
+        """The program of a group, which is linked once."""
+        if group.step is None:
+            group.step = _link_group(self.graph, group, self.config)
+        return group.step
 
+    def cycles(self, group: Group) -> int:
+        """The cost of a group's program, which is not even linked if that is known."""
+        assert self.cost is not None, "whoever asks knows costs"
+        if group.cycles is None:
+            if isinstance(self.cost, Remembering):
+                linked = _prepare(self.graph, group, self.config)
+                group.cycles = self.cost.look_up(
+                    parts_of(linked.layers, self.config, linked.sizes),
+                    lambda: self.link(group).program)
+            else:
+                group.cycles = self.cost(self.link(group).program)
+        return group.cycles
 
-def check_on_chip(graph: Graph, group: Group, config: Config) -> None:
-    """Refuse a group if what is to stay on the chip finds no room there."""
-    on_chip(_prepare(graph, group, config).layers, config)
+    def pair_cycles(self, two: Group) -> int:
+        """The cost of two layers at the same time. Networks repeat themselves: each kind of pair is
+        timed once."""
+        first, second = two.layers
+        shared = tuple(operand for operand, (tensor, _) in second.reads.items()
+                       if tensor == first.node)
+        kind = first.kernel.key, second.kernel.key, shared
+        if kind not in self.pairs:
+            self.pairs[kind] = self.cycles(two)
+        return self.pairs[kind]
+
+    def fastest(self, *groups: Group) -> Group:
+        """The first of the fastest groups. One that is too much for the accelerator takes for
+        ever."""
+        return min(groups, key=self._cycles_if_linked)
+
+    def _cycles_if_linked(self, group: Group) -> float:
+        try:
+            return self.cycles(group)
+        except MicrotronError:
+            return float("inf")
+
+    def fits(self, group: Group) -> bool:
+        """Whether all that is to stay on the chip finds room there."""
+        try:
+            on_chip(_prepare(self.graph, group, self.config).layers, self.config)
+        except MicrotronError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -72,11 +109,11 @@ def _link_group(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
 
 
 def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
-    lives, inputs, outputs = _lives(graph, group)
+    whole = group.places()
+    lives, inputs, outputs = _lives(graph, group, whole)
     grid = Grid.of(config)
     plan = plan_memory(lives, grid)
     input_places, input_size = grid.row(each.layout.size for each in inputs)
-    whole = {name: group.place_of(name) for name in group.made}
     written = list(dict.fromkeys(whole[each.tensor][0] for each in outputs))
     offsets, output_size = grid.row(_bytes(graph, name, group.made[name]) for name in written)
     starts = {name: Place(ARENA, offset) for name, offset in plan.offsets.items()}
@@ -87,7 +124,7 @@ def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
     given = {(each.tensor, each.layout): Place(INPUTS, offset)
              for each, offset in zip(inputs, input_places, strict=True)}
     given |= {(each.tensor, each.layout): places[result]
-              for each, result in _states_in_place(graph, group, inputs, outputs)}
+              for each, result in _states_in_place(graph, group, inputs, whole)}
     layers, stays = [], {layer.node for layer in group.layers if layer.stays}
     places |= dict.fromkeys(stays, NOWHERE)
     for layer in group.layers:
@@ -109,7 +146,7 @@ def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
 
 
 def _states_in_place(graph: Graph, group: Group, inputs: list[Transfer],
-                     outputs: list[Transfer]) -> Iterator[tuple[Transfer, str]]:
+                     whole: Mapping[str, tuple[str, int]]) -> Iterator[tuple[Transfer, str]]:
     """States that are read and become something else in this program alone: the result may take
     the place of the state, if it lies as the state does and all that read the state run before.
     Then nobody moves it between inferences."""
@@ -119,7 +156,7 @@ def _states_in_place(graph: Graph, group: Group, inputs: list[Transfer],
     for each in inputs:
         state = graph.states.get(each.tensor)
         if state is None or state.result not in turns or (
-                group.place_of(state.result) != (state.result, 0)):
+                whole[state.result] != (state.result, 0)):
             continue
         reads = [turns[layer.node] for layer in group.layers
                  if each.tensor in (tensor for tensor, _ in layer.reads.values())]
@@ -136,7 +173,8 @@ def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:
     return layout.size * np.dtype(graph.type_of(tensor).dtype).itemsize
 
 
-def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
+def _lives(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
+           ) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
     """How long tensors between layers live, what comes from outside, and what others read."""
     last: dict[str, int] = {}
     inputs: dict[tuple[str, Layout], Transfer] = {}
@@ -144,7 +182,7 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     for number, layer in zip(turns, group.layers, strict=True):
         for tensor, layout in layer.reads.values():
             if tensor in group.made:
-                last[group.place_of(tensor)[0]] = number
+                last[whole[tensor][0]] = number
             elif (tensor, layout) not in inputs:
                 inputs[tensor, layout] = Transfer(tensor, f"input{len(inputs)}", layout)
     inner = {*group.views, *(name for layer in group.layers for name in (
@@ -152,13 +190,13 @@ def _lives(graph: Graph, group: Group) -> tuple[dict[str, Life], list[Transfer],
     outputs = [Transfer(name, f"output{number}", group.made[name]) for number, name in enumerate(
         name for name in group.made
         if name in graph.outputs or is_read_outside(graph, name, inner))]
-    outside = {group.place_of(each.tensor)[0] for each in outputs}
+    outside = {whole[each.tensor][0] for each in outputs}
     lives: dict[str, Life] = {}
     for number, layer in zip(turns, group.layers, strict=True):
-        whole, _ = group.place_of(layer.node)
-        if whole not in outside and not layer.stays:
-            life = lives.get(whole, Life(_bytes(graph, whole, group.made[whole]), number, number))
-            lives[whole] = replace(life, last=max(number, last.get(whole, number)))
+        name, _ = whole[layer.node]
+        if name not in outside and not layer.stays:
+            life = lives.get(name, Life(_bytes(graph, name, group.made[name]), number, number))
+            lives[name] = replace(life, last=max(number, last.get(name, number)))
     return lives, list(inputs.values()), outputs
 
 

@@ -6,61 +6,52 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...base.errors import MicrotronError
-from ..graph.graph import Graph
 from ..operators.choice import TRIALS
 from ..operators.kernel import Kernel, KernelKey
 from .groups import Group
-from .layers import CompiledLayer, LayerCompiler
-from .link_group import stream_cycles
-from .overlap import LONGEST
+from .kernel_search import KernelSearch
+from .layers import CompiledLayer
+from .link_group import Linker
 
 MOST_TRIALS = 16            # streams that are timed
 ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left
 
 
-def retune(graph: Graph, group: Group, compiler: LayerCompiler) -> Group:
+def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
     """The group with other schedules for some layers, where the whole stream is faster with them.
     Layers of one kind change together; those that take longest are tried first."""
-    if compiler.cost is None:
+    if not kernels.can_tune(layer.kernel for layer in group.layers):
         return group
-    if sum(compiler.lower_bound(layer.kernel) for layer in group.layers) > LONGEST:
-        return group
-    best, trials = stream_cycles(graph, group, compiler.config, compiler.cost), 0
-    tried = {layer.kernel.key for layer in group.layers}
+    trials, tried = 0, {layer.kernel.key for layer in group.layers}
     for most in ROUNDS:
-        for kernel in _kinds(group, compiler):
-            for other in compiler.alternatives(kernel, most):
+        for kernel in _kinds(group, kernels):
+            for other in kernels.alternatives(kernel, most):
                 if other.key in tried:
                     continue
                 if trials == MOST_TRIALS:
                     return group
                 trials += 1
-                compiler.say(f"trying other schedules in a stream of {len(group.layers)} layers "
-                             f"({trials} of at most {MOST_TRIALS})")
+                kernels.say(f"trying other schedules in a stream of {len(group.layers)} layers "
+                            f"({trials} of at most {MOST_TRIALS})")
                 tried.add(other.key)
                 trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
-                try:
-                    cycles = stream_cycles(graph, trial, compiler.config, compiler.cost)
-                except MicrotronError:
-                    continue            # too much for this accelerator in such a stream
-                if cycles < best:
-                    best, group, kernel = cycles, trial, other
+                if linker.fastest(group, trial) is trial:
+                    group, kernel = trial, other
     return group
 
 
-def _kinds(group: Group, compiler: LayerCompiler) -> list[Kernel]:
+def _kinds(group: Group, kernels: KernelSearch) -> list[Kernel]:
     """The kernels of layers, those that take most cycles together first. What is on the chip
     suits one kernel only."""
     total: dict[KernelKey, float] = {}
-    kernels: dict[KernelKey, Kernel] = {}
+    found: dict[KernelKey, Kernel] = {}
     for before, layer in zip((None, *group.layers), group.layers, strict=False):
         if before is not None and before.stays:
             continue
         key = layer.kernel.key
-        kernels[key] = layer.kernel
-        total[key] = total.get(key, 0) + compiler.cycles(layer.kernel)
-    return [kernels[key] for key in sorted(total, key=lambda key: -total[key])]
+        found[key] = layer.kernel
+        total[key] = total.get(key, 0) + kernels.cycles(layer.kernel)
+    return [found[key] for key in sorted(total, key=lambda key: -total[key])]
 
 
 def _with(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:

@@ -38,11 +38,12 @@ from ..operators.depthwise.grouped import Grouped
 from ..operators.description import Description
 from ..operators.elementwise.broadcast import Broadcast
 from ..operators.elementwise.elementwise import Elementwise, Operation
+from ..operators.elementwise.lanewise import Lanewise
 from ..operators.pool.pool import Kind
 from ..operators.pool.pool import Pool as PoolSpec
+from .tile_layouts import IMAGE_AXES, cover_layout, image_axes, natural_layout
 
 INT8 = (-128, 127)
-IMAGE_AXES = (0, 1, 2, 3)       # image, channel, row and column in the order of ONNX
 
 
 class RefusalError(CompileError):
@@ -62,8 +63,9 @@ class Task:
     shapes: Mapping[str, Shape] = field(default_factory=dict)       # by operand
 
 
-def task_of(graph: Graph, name: str, config: Config) -> Task:
-    """The operator that computes a node. Raises RefusalError."""
+def task_of(graph: Graph, name: str, config: Config, channel_axis: int | None) -> Task:
+    """The operator that computes a node, for tensors in layouts of its own. `channel_axis` is that
+    of all images of the network. Raises CompileError."""
     node = graph.nodes[name]
     makers = MAKERS.get(type(node.operation), ())
     if not makers:
@@ -73,10 +75,13 @@ def task_of(graph: Graph, name: str, config: Config) -> Task:
         _check_constants(graph, node)
         _check_activation(node.type, "result")
     task = _first_task(makers, graph, node, config)
-    return replace(task, shapes={operand: graph.type_of(tensor).shape
-                                 for operand, tensor in task.reads.items()},
-                   reads={operand: root(graph, tensor)
-                          for operand, tensor in task.reads.items()})
+    reads = {operand: root(graph, tensor) for operand, tensor in task.reads.items()}
+    spec = task.spec
+    if isinstance(spec, Lanewise):
+        shape = graph.type_of(next(iter(reads.values()))).shape
+        spec = cover_layout(spec, natural_layout(shape, config, channel_axis), config)
+    return replace(task, spec=spec, reads=reads, shapes={
+        operand: graph.type_of(tensor).shape for operand, tensor in task.reads.items()})
 
 
 def _first_task(makers: Sequence[Maker], graph: Graph, node: Node, config: Config) -> Task:
@@ -235,11 +240,6 @@ def planes_of(weights: Array, config: Config) -> int:
 def _axes(operation: Any) -> tuple[int, int, int, int]:
     """Where (image, channel, row, column) stand."""
     return image_axes(operation.channel_axis)
-
-
-def image_axes(channel_axis: int) -> tuple[int, int, int, int]:
-    """Where (image, channel, row, column) stand if channels stand here."""
-    return IMAGE_AXES if channel_axis == 1 else (0, 3, 1, 2)
 
 
 def _convolution(graph: Graph, node: Node, operation: Conv, config: Config) -> Task:

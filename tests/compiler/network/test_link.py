@@ -76,7 +76,7 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 16, 16, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
-    monkeypatch.setattr(overlap, "LONGEST", 0)                # no halves for layers alone
+    monkeypatch.setattr(overlap, "halve_layers", lambda group, layers: group)
     monkeypatch.setattr(overlap, "WORTH_PAIRING", 2.0)        # try every pair ...
     costs = iter(range(1 << 20, 0, -1))                     # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))

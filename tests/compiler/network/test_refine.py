@@ -6,9 +6,9 @@ import numpy as np
 
 import microtron
 from microtron.compiler.graph.evaluate_graph import evaluate_all
-from microtron.compiler.network import overlap, retune
+from microtron.compiler.network import kernel_search, overlap, retune
 from microtron.compiler.network.compile_network import compile_network
-from microtron.compiler.network.layers import LayerCompiler
+from microtron.compiler.network.kernel_search import KernelSearch
 from microtron.isa.config import small
 
 from .networks import Layers, executed
@@ -44,13 +44,13 @@ def test_whatever_is_tried_gives_the_same():
 
 
 def test_long_streams_are_not_tried_again(monkeypatch):
-    monkeypatch.setattr(retune, "LONGEST", 0)
+    monkeypatch.setattr(kernel_search, "MOST_TIMED", 0)
     tried = []
-    monkeypatch.setattr(LayerCompiler, "alternatives",
+    monkeypatch.setattr(KernelSearch, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
     compile_network(chain(), small, cost=lambda program: 1000)
     assert not tried
-    monkeypatch.setattr(retune, "LONGEST", 1 << 20)
+    monkeypatch.setattr(kernel_search, "MOST_TIMED", 1 << 20)
     compile_network(chain(), small, cost=lambda program: 1000)
     assert tried
 
@@ -58,9 +58,9 @@ def test_long_streams_are_not_tried_again(monkeypatch):
 def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
     """With every pair taken, the kernels that are tried have halves of the scratchpads."""
     tried = []
-    monkeypatch.setattr(LayerCompiler, "alternatives",
+    monkeypatch.setattr(KernelSearch, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
-    monkeypatch.setattr(overlap, "LONGEST", 0)        # no halves for layers alone
+    monkeypatch.setattr(overlap, "halve_layers", lambda group, layers: group)
     costs = iter(range(1 << 19, 0, -1))
     network = compile_network(chain(), small, cost=lambda program: next(costs))
     places = list(network.programs[0].labels.values())

@@ -103,10 +103,10 @@ def test_a_graph_that_is_not_sound_without_the_pass_either_is_an_error(broken):
 
 
 def test_a_fault_in_a_layer_names_the_model_s_node(monkeypatch):
-    def task_of(graph, name, config):
+    def task_of(graph, name, *rest):
         if name == "y":
             raise KeyError(name)
-        return rightly(graph, name, config)
+        return rightly(graph, name, *rest)
 
     rightly = placement.task_of
     monkeypatch.setattr(placement, "task_of", task_of)

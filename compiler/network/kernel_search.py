@@ -1,0 +1,162 @@
+"""Kernels of descriptions: a schedule is chosen for each once, and what was timed is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+
+from ...isa.config import Config
+from ...isa.memory_timing import MemoryTiming
+from ...isa.program import Program
+from ...isa.program_key import program_digest
+from ..errors import CompileError
+from ..operators.catalogue import operator_of
+from ..operators.choice import INSTRUCTIONS, Cost, at_once, diverse_candidates, rank_candidates
+from ..operators.description import Description
+from ..operators.form import Form
+from ..operators.kernel import Built, Kernel, Options
+from ..operators.layout import Layout
+from .linking.interleave_layers import halve_scratchpads
+from .linking.on_chip_analysis import input_of
+
+CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried
+AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
+LOOKED_AT = 8                   # ... among this many
+MOST_TIMED = 1 << 20            # cycles of layers in a stream; tuning longer ones gains little
+
+Progress = Callable[[str], None]      # what is being done now
+
+
+def silent(doing: str) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass
+class KernelSearch:
+    """Finds kernels, each kind once. Without a cost, estimates decide."""
+
+    config: Config
+    cost: Cost | None = None
+    memory: MemoryTiming | None = None
+    say: Progress = silent
+
+    def __post_init__(self) -> None:
+        self.timing = self.memory or MemoryTiming()
+        self.kernels: dict[tuple[Description, bool, bool], Kernel] = {}
+        self.times: dict[str, int] = {}                       # by the digest of a program
+        self.built: Built = {}
+        self.whole: dict[Description, list[Kernel]] = {}      # that load their input at once
+
+    def kernel(self, spec: Description, *, plain: bool = False, half: bool = False) -> Kernel:
+        """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
+        has half of every scratchpad."""
+        key = spec, plain, half
+        if key not in self.kernels:
+            config = halve_scratchpads(self.config) if half else self.config
+            any_form = not plain or self.kernel(spec).form.handicap == 1
+            if plain and any_form and not half:
+                return self.kernel(spec)
+            # Beside another layer one behaves unlike alone: then estimates decide.
+            found = self._best(spec, config, None if any_form else _plain_form(spec, config),
+                               None if half or self.cost is None else self._time)
+            self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
+        return self.kernels[key]
+
+    def estimate(self, spec: Description) -> float:
+        """Estimated cycles of a description, which is not compiled."""
+        operator = operator_of(spec)
+        return rank_candidates(operator.template, operator.forms_of(spec, self.config),
+                               self.timing)[0].estimate
+
+    def least(self, spec: Description) -> float:
+        """A lower bound of the cycles of a description, whatever its schedule."""
+        forms: Iterable[Form] = operator_of(spec).forms(spec, self.config)
+        return min(form.work.bound(self.config, self.timing).cycles for form in forms)
+
+    def _best(self, spec: Description, config: Config, form: Form | None,
+              cost: Cost | None) -> Kernel:
+        """The longer a layer takes, the more schedules are tried."""
+        operator = operator_of(spec)
+        least = min(each.work.bound(config, self.timing).cycles for each in (
+            operator.forms_of(spec, config) if form is None else (form,)))
+        return operator.compile_spec(spec, config, Options(
+            form=form, cost=cost, memory=self.timing, built=self.built,
+            effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
+
+    def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
+        """Other schedules of the same form, the most promising first, of `most` that differ."""
+        form = kernel.form
+        operator = operator_of(form.description)
+        if operator.compile is not None:
+            return                                  # one of its own, with parts of their own
+        ordered = rank_candidates(operator.template, [form], self.timing)
+        for candidate in (ordered[0], *diverse_candidates(ordered, most)):
+            if candidate.knobs != kernel.knobs:
+                yield from self._compile_scheduled(form, candidate.knobs)
+
+    def _compile_scheduled(self, form: Form, knobs: object) -> Iterator[Kernel]:
+        """The kernel of a form with these knobs, if it can be compiled: there may be too many
+        instructions, or no room."""
+        operator = operator_of(form.description)
+        with suppress(CompileError):
+            kernel = operator.compile_spec(form.description, form.config,
+                                           Options(form=form, knobs=knobs, built=self.built))
+            yield replace(kernel, program=replace(kernel.program, config=self.config))
+
+    def at_once(self, kernel: Kernel) -> list[Kernel]:
+        """Kernels of the same description and layouts that load all of their input at once, as if
+        there were room; the most promising first, some of them on half of the scratchpads."""
+        spec = kernel.form.description
+        if spec not in self.whole:
+            ways = [list(islice(self._whole(spec, config, kernel.form.layouts), AT_ONCE))
+                    for config in self._roomy()]
+            self.whole[spec] = [each for some in zip_longest(*ways) for each in some if each]
+        return self.whole[spec]
+
+    def _roomy(self) -> Iterator[Config]:
+        """Half of the scratchpads, and all of them, but for activations: what is on the chip
+        already needs no room there."""
+        with suppress(CompileError):                # too small to be divided
+            yield replace(halve_scratchpads(self.config), inp_bytes=max(
+                self.config.inp_bytes, self.config.out_bytes))
+        yield replace(self.config, inp_bytes=max(self.config.inp_bytes, self.config.out_bytes))
+
+    def _whole(self, spec: Description, config: Config,
+               layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
+        operator = operator_of(spec)
+        if operator.compile is not None:
+            return
+        for form in operator.forms_of(spec, config):
+            if form.layouts == layouts:
+                for knobs in at_once(operator.template, form, self.timing)[:LOOKED_AT]:
+                    yield from (each for each in self._compile_scheduled(form, knobs)
+                                if input_of(each.program, "data") is not None)
+
+    def cycles(self, kernel: Kernel) -> float:
+        """Cycles of a kernel alone; without a cost, a lower bound."""
+        return self.lower_bound(kernel) if self.cost is None else self._time(kernel.program)
+
+    def lower_bound(self, kernel: Kernel) -> float:
+        """Cycles that every schedule of its form takes."""
+        return kernel.form.work.bound(self.config, self.timing).cycles
+
+    def can_tune(self, kernels: Iterable[Kernel]) -> bool:
+        """Whether streams of these layers can be timed, and are short enough for it."""
+        return self.cost is not None and sum(map(self.lower_bound, kernels)) <= MOST_TIMED
+
+    def _time(self, program: Program) -> int:
+        """The cost of a program, which may be known already."""
+        assert self.cost is not None, "there is a cost to ask"
+        name = program_digest(program)
+        if name not in self.times:
+            self.times[name] = self.cost(program)
+        return self.times[name]
+
+
+def _plain_form(spec: Description, config: Config) -> Form:
+    """The first form of a description that leaves nothing to the host."""
+    form: Form = next(each for each in operator_of(spec).forms_of(spec, config)
+                      if each.handicap == 1)
+    return form
