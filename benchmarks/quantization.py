@@ -7,7 +7,7 @@ Every float model of ../shared/models with data is quantized by `microtron.quant
 Runtime (min–max and entropy) with the same samples, and judged on data that neither has seen: top-1
 accuracy, sentence pairs found, and the SQNR of the outputs. Microtron's figures are those of its
 integer execution; ONNX Runtime's are its own without optimizations. The file is also run by ONNX
-Runtime, and compared with the integer execution.
+Runtime, and each layer of it compared with the integer execution.
 
 Any other file is given by its path, with one input that takes a picture: it is quantized and judged
 on the pictures there, and its score is how often its first output has the float model's maximum.
@@ -30,10 +30,10 @@ from quantization_cases import CASES, Array, Case, Sample, given_case, model_fol
 
 import microtron
 from microtron.quantization.evaluation import Errors
+from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntime
 from microtron.quantization.report import IntegerModel, place
 
 JUDGED = 200                    # samples of a classifier that are judged
-COMPARED = 8                    # samples on which ONNX Runtime runs the file written here
 
 
 def session(path: Path) -> Callable[[Sample], list[Array]]:
@@ -110,9 +110,11 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
         integer = IntegerModel(found.graph)
         mine = [[values[name] for name in found.graph.outputs]
                 for values in map(integer.run, samples)]
-        same = _sqnr([session(target)(sample) for sample in samples[:COMPARED]], mine[:COMPARED])
+        steps = layer_steps(found.graph, stored_by_onnxruntime(target.read_bytes(), samples[0]),
+                            samples[0])
         placement = place(found.graph, config, lambda doing: None)
-        yield row("microtron", mine, sqnr_to_onnxruntime=same, processor_seconds=seconds,
+        yield row("microtron", mine, steps_to_onnxruntime=max(steps.values()),
+                  processor_seconds=seconds,
                   used=[step[0] for step in found.report.techniques if step[3]],
                   **placement.to_dict())
         for method in ("MinMax", "Entropy"):

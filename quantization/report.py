@@ -11,9 +11,9 @@ from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Graph
 from ..compiler.passes.pipeline import run_passes
 from ..isa.config import Config
-from ..runtime.models.compiled_host import CompiledBackend
 from ..runtime.models.compiled_model import ProgramStep
 from .evaluation import Errors, layer_errors
+from .execution import GraphRunner
 from .parameters import Array
 from .pipeline import Quantized
 from .samples import Samples
@@ -93,7 +93,7 @@ class IntegerModel:
     """A quantized graph as the accelerator computes it, to the bit, on the CPU half."""
 
     def __init__(self, graph: Graph) -> None:
-        self._part = CompiledBackend().load(run_passes(graph))
+        self._part = GraphRunner(run_passes(graph))
 
     def run(self, sample: dict[str, Array]) -> dict[str, Array]:
         return self._part(sample)

@@ -4,7 +4,7 @@ inputs, so that every candidate runs without compiling anything."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..compiler.graph.operations.pointwise.logic import Where
 from ..compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from ..compiler.graph.types import TensorType
 from ..compiler.passes.graph_edit import Edit
-from ..runtime.models.compiled_host import CompiledBackend
+from .execution import GraphRunner
 from .parameters import HIGH, LOW, Array, Parameters, Scale
 from .prepare import PRODUCTS
 from .selection import Selection
@@ -31,10 +31,9 @@ class Simulator:
     they are rounded, and all outputs. Without parameters, it is the float model."""
 
     selection: Selection
-    backend: CompiledBackend = field(default_factory=CompiledBackend)
 
     def __post_init__(self) -> None:
-        self._part = self.backend.load(simulated_graph(self.selection))
+        self._part = GraphRunner(simulated_graph(self.selection))
         self.float_arrays = {name: array for layer in self.selection.layers
                              for name, array in float_layer(self.selection, layer).items()}
         self._groups = tuple(dict.fromkeys(self.selection.groups.values()))

@@ -8,9 +8,9 @@ Nothing is downloaded. Every .onnx and .tflite file in the folders, and in the w
 tarballs there, is compiled once whatever it is called, in a process of its own with a time limit. A
 model whose inputs are open is tried again with the options that its error proposes. Outputs are
 compared with ONNX Runtime without optimizations, or with LiteRT. With --quantize, a float file is
-quantized with random data first, and compared with ONNX Runtime on the quantized file: how many of
-its MACs the accelerator takes is what counts then. The exit code is 1 if an answer is wrong or a
-process crashed.
+quantized with random data first, and compared with ONNX Runtime on the quantized file, each layer
+by itself: how many of its MACs the accelerator takes is what counts then. The exit code is 1 if an
+answer is wrong or a process crashed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ SUFFIXES = (".onnx", ".tflite")
 ARCHIVES = (".whl", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 ALIKE = 0.999               # cosine of an output that is right
 CLOSE = 1e-3                # of the largest number, for outputs whose direction says nothing
+MOST_STEPS = 1              # that a layer of integers may differ by
 MEMORY = 16 << 30           # bytes of addresses that a process may have
 COLUMNS = ("verdict", "file", "bytes", "nodes", "accelerator_macs", "cpu_macs", "percent",
-           "handovers", "error", "cosine", "seconds", "reason")
+           "handovers", "layers", "steps", "error", "cosine", "seconds", "reason")
 
 
 def model_files(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -97,7 +98,7 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
     from microtron.runtime.models.compiled_model import ProgramStep
 
     try:
-        (model, path), options = _compile(path, config, quantize=quantize)
+        (model, path, graph), options = _compile(path, config, quantize=quantize)
     except MicrotronError as error:
         return {"verdict": "refused", "reason": str(error)}
     hosted, macs = (sum(each.macs for each in nodes) for nodes in (model.host_nodes, model.nodes))
@@ -106,9 +107,12 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
              "handovers": sum(len(step.inputs) + len(step.outputs) for step in model.steps
                               if isinstance(step, ProgramStep)),
              "nodes": sum(each.where in (Where.ACCELERATOR, Where.CPU) for each in model.nodes)}
+    inputs = random_inputs(model.inputs, seed)
     if quantize:
         options = {}                            # the file that was written has them inside
-    inputs = random_inputs(model.inputs, seed)
+        found |= compare_layers(graph, path, inputs)
+        if found["steps"] > MOST_STEPS:
+            return {**found, "verdict": "wrong", "reason": "a layer differs by too many steps"}
     try:
         expected = (_by_onnxruntime if path.suffix == ".onnx" else _by_litert)(
             path, inputs, options.get("values", {}))
@@ -121,21 +125,29 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
     return {**found, **compare(outputs, expected)}
 
 
-def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any, Path]:
-    """The compiled model, and the file that its answers are compared with."""
+def compare_layers(graph: Any, path: Path, inputs: dict[str, Any]) -> dict[str, Any]:
+    """By how many steps the integers of any layer differ from ONNX Runtime's."""
+    from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntime
+
+    steps = layer_steps(graph, stored_by_onnxruntime(path.read_bytes(), inputs), inputs)
+    return {"layers": len(steps), "steps": max(steps.values())}
+
+
+def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any, Path, Any]:
+    """The compiled model, the file that its answers are compared with, and its quantized graph."""
     import microtron
 
     if not quantize:
-        return microtron.compile(path, config, **options), path
+        return microtron.compile(path, config, **options), path, None
     found = microtron.quantize(path, random_data=True, method="minmax", techniques=(),
                                judged_samples=1, **options)
     written = path.with_name(f"{path.stem}_int8.onnx")
     found.save(written)
-    return microtron.compile(found.graph, config, cost="estimate"), written
+    return microtron.compile(found.graph, config, cost="estimate"), written, found.graph
 
 
 def _compile(path: Path, config: str, *,
-             quantize: bool) -> tuple[tuple[Any, Path], dict[str, Any]]:
+             quantize: bool) -> tuple[tuple[Any, Path, Any], dict[str, Any]]:
     """The model and the options that it took."""
     from microtron.base.errors import MicrotronError
     from microtron.cli.options import ModelInputs
