@@ -66,6 +66,8 @@ def first_channel(graph: Graph, node: Node) -> int | None:
         return None
     outputs, inputs = weights.shape[:2]
     first = int(weights[0].argmax())
+    if first + outputs > inputs:                # channels of zeros are added
+        return None
     is_slice = np.array_equal(weights[..., 0, 0], np.eye(outputs, inputs, first))
     return first if is_slice else None
 

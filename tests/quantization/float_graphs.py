@@ -18,6 +18,19 @@ from microtron.compiler.graph.types import TensorType
 CHANNELS = (4, 6, 8)
 
 
+def small_network() -> Graph:
+    """A convolution and a fully connected layer: quick to compile."""
+    rng = np.random.default_rng(0)
+    made = Builder("small")
+    x = made.input("x", TensorType((1, 4, 4, 4), "float32"))
+    weights = made.constant("w", rng.normal(0, 0.5, (4, 4, 1, 1)).astype(np.float32))
+    x = made.add("conv", Conv(x=x, weights=weights, channel_axis=1, low=0))
+    x = made.add("flat", Reshape(x=x, shape=(1, 64)))
+    matrix = made.constant("matrix", rng.normal(0, 0.2, (64, 5)).astype(np.float32))
+    x = made.add("scores", MatMul(left=x, right=matrix))
+    return made.graph((x, made.add("chances", Softmax(x=x))))
+
+
 def random_network(seed: int) -> Graph:
     """Convolutions with whatever follows them in networks, then a fully connected layer."""
     rng = np.random.default_rng(seed)

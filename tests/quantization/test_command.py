@@ -13,12 +13,13 @@ from microtron.quantization.export.write_onnx import write_onnx
 from microtron.quantization.prepare import prepare
 
 from ..command import bad, good
-from .float_graphs import random_network, samples_for
+from .float_graphs import samples_for, small_network
 
 
-@pytest.fixture
-def files(tmp_path):
-    graph = prepare(random_network(4))
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("files")
+    graph = prepare(small_network())
     (tmp_path / "m.onnx").write_bytes(write_onnx(graph, {}).SerializeToString())
     samples = samples_for(graph, 4)
     np.savez(tmp_path / "s.npz", x=np.concatenate([each["x"] for each in samples]))

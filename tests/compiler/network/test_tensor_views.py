@@ -180,8 +180,13 @@ def test_only_rows_of_the_identity_are_slices():
         constant = layers.builder.constant(f"{name}.w", mine, Quantization((1.0,)))
         layers.builder.add(name, Conv(x="x", weights=constant, channel_axis=1, scales=(1.0,)),
                            dtype="int8", quantization=layers.builder.type_of("x").quantization)
-    graph = layers.builder.graph(("slice", "scaled", "other"))
-    assert [first_channel(graph, graph.nodes[name]) for name in graph.outputs] == [1, None, None]
+    wider = layers.builder.constant("wider.w", np.eye(6, 4).astype(np.int8)[..., None, None],
+                                    Quantization((1.0,)))       # zeros after all channels
+    layers.builder.add("wider", Conv(x="x", weights=wider, channel_axis=1, scales=(1.0,)),
+                       dtype="int8", quantization=layers.builder.type_of("x").quantization)
+    graph = layers.builder.graph(("slice", "scaled", "other", "wider"))
+    assert [first_channel(graph, graph.nodes[name]) for name in graph.outputs] == [
+        1, None, None, None]
 
 
 @pytest.mark.parametrize("axis", [1, 3])
