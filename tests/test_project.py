@@ -53,7 +53,8 @@ for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "model
               "reports", "aot", "monitor", "api"):
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 for rooms in ("parameters", "channels_first", "prepare", "selection", "samples", "images",
-              "simulation", "statistics", "ranges", "options", "evaluation", "insertion", "layers",
+              "execution", "layer_steps", "simulation", "statistics", "ranges", "options",
+              "evaluation", "insertion", "layers",
               "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
