@@ -27,9 +27,14 @@ class Errors:
     noise: float = 0.0
 
     def add(self, right: Array, found: Array) -> None:
-        wide = right.astype(np.float64)
+        """Numbers that are not finite in the float model, such as masks of minus infinity, do not
+        count."""
+        wide, known = right.astype(np.float64), np.isfinite(right)
+        if not known.all():
+            wide, found = wide[known], found[known]
+        noise = float(np.sum(np.square(wide - found)))
         self.signal += float(np.sum(np.square(wide)))
-        self.noise += float(np.sum(np.square(wide - found)))
+        self.noise += noise if np.isfinite(noise) else float("inf")
 
     @property
     def ratio(self) -> float:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+import numpy as np
+
 from ..base.checked_values import list_names, show_name
 from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Graph
@@ -57,6 +59,7 @@ def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions, say
     if not selection.layers:
         raise MicrotronError(f"{show_name(graph.name or 'the model')} has no convolution or matrix "
                              f"product to quantize")
+    _check_finite(selection)
     found = quantize_selection(selection, samples, options, say)
     if options.max_loss is None:
         return found
@@ -136,6 +139,17 @@ def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
     return parameters
 
 
+def _check_finite(selection: Selection) -> None:
+    """Weights and biases must be numbers: no scale holds others."""
+    for layer in selection.layers:
+        for name in selection.graph.nodes[layer].operation.operands():
+            array = selection.graph.array(name)
+            if array is not None and not np.isfinite(array).all():
+                where = tuple(int(each) for each in np.argwhere(~np.isfinite(array))[0])
+                raise MicrotronError(f"{show_name(name)}, which {show_name(layer)} reads, is "
+                                     f"{array[where]} at {where}; keep that layer in float")
+
+
 def layers_named(graph: Graph, names: Sequence[str]) -> set[str]:
     """Layers by the name of their result, or by what the model calls them."""
     found = set()
@@ -145,8 +159,9 @@ def layers_named(graph: Graph, names: Sequence[str]) -> set[str]:
         same = {name for name, node in products.items()
                 if each in (name, name.removesuffix(".unclamped"), node.origin)}
         if not same:
+            known = [show_name(name.removesuffix(".unclamped")) for name in products]
             raise MicrotronError(f"there is no layer {show_name(each)}; layers are "
-                                 f"{list_names([show_name(name) for name in products])}")
+                                 f"{list_names(known)}")
         found |= same
     return found
 

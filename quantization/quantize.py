@@ -83,20 +83,20 @@ def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
     The result's `save` writes a QDQ ONNX file, and `compile` takes its `graph`.
     """
     options = QuantizeOptions(
-        method=method, techniques=tuple(techniques) if not isinstance(techniques, str)
-        else techniques, weight_bits=weight_bits, keep_float=keep_float, max_loss=max_loss,
-        judged_samples=judged_samples)
+        method=method, techniques=techniques, weight_bits=weight_bits, keep_float=keep_float,
+        max_loss=max_loss, judged_samples=judged_samples)
+    if not isinstance(random_data, bool):
+        raise MicrotronError(f"random_data is {quote(random_data)}, but must be True or False")
     say = progress or (lambda doing: None)
     graph = _graph(model, shapes, values)
     if samples is None and not random_data:
         raise MicrotronError(f"{show_name(graph.name or 'the model')}: {NEEDED}")
     if samples is not None and random_data:
         raise MicrotronError("random data takes the place of samples; give one of them")
-    wanted = None if labels is None else label_array(labels)
-    if wanted is not None and len(graph.outputs) != 1:
-        raise MicrotronError(f"labels are for models with one output, but there are "
-                             f"{len(graph.outputs)}")
-    with _widened(graph, samples, random_data) as given:
+    wanted = None if labels is None else _check_labels(label_array(labels), graph)
+    with (_widened(graph, samples, random_data) as given,
+          np.errstate(all="ignore")):           # numbers may overflow; what matters is checked
+        given.labels = None if wanted is None else len(wanted)
         found = quantize_graph(graph, given, options, say, wanted)
         kept = [*options.keep_float, *found.kept_float]
         report = measure(found, given, wanted, graph.name or "model", kept, say)
@@ -126,6 +126,18 @@ def _widened(graph: Graph, samples: object, random_data: bool) -> Iterator[Sampl
         return
     with opened_samples(inputs, samples) as found:
         yield found
+
+
+def _check_labels(labels: Array, graph: Graph) -> Array:
+    if len(graph.outputs) != 1:
+        raise MicrotronError(f"labels are for models with one output, but there are "
+                             f"{len(graph.outputs)}")
+    classes = graph.type_of(graph.outputs[0]).size
+    if labels.min() < 0 or labels.max() >= classes:
+        wrong = labels[(labels < 0) | (labels >= classes)][0]
+        raise MicrotronError(f"labels have {wrong}, but {show_name(graph.outputs[0])} has classes "
+                             f"from 0 to {classes - 1}")
+    return labels
 
 
 def label_array(labels: object) -> Array:

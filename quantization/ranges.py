@@ -107,7 +107,7 @@ def check_method(method: str) -> None:
 
 def choose_scale(histogram: Histogram, method: str) -> tuple[Scale, str]:
     """The scale of a tensor, and the method that it comes from."""
-    if histogram.high <= histogram.low:
+    if histogram.is_constant:
         return Scale.of_range(histogram.low, histogram.high), "constant"
     ranges = {name: function(histogram) for name, function in METHODS.items()
               if method in (name, BEST)}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Graph
 from ..compiler.passes.pipeline import run_passes
 from ..isa.config import Config
@@ -113,8 +112,6 @@ def measure(found: Quantized, samples: Samples, labels: Array | None, model: str
     count = 0
     name = float_outputs[0]             # what labels are compared with; there is no other then
     for number, sample in enumerate(samples if labels is not None else found.evaluator.samples):
-        if labels is not None and number >= len(labels):
-            break
         say(f"measuring the integer model, sample {number + 1}")
         right, got = found.simulator.run(sample), integer.run(sample)
         for each, total in totals.items():
@@ -123,8 +120,6 @@ def measure(found: Quantized, samples: Samples, labels: Array | None, model: str
             hits = [hit + int(np.argmax(each[name]) == labels[number])
                     for hit, each in zip(hits, (right, got), strict=True)]
         count += 1
-    if labels is not None and count < len(labels):
-        raise MicrotronError(f"there are {len(labels)} labels, but {count} samples")
     return QuantizationReport(
         model=model, samples=found.samples, random=found.random,
         layers=tuple(_layers(found, errors)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from math import prod
@@ -31,6 +32,7 @@ class Samples:
                  count: int | None = None, *, random: bool = False) -> None:
         self.inputs, self.place, self.random = inputs, place, random
         self._source, self._most = source, count
+        self.labels: int | None = None          # how many there are, if any: one for each sample
 
     def __iter__(self) -> Iterator[Sample]:
         number = -1
@@ -41,6 +43,8 @@ class Samples:
                    for name, type_ in self.inputs.items()}
         if number < 0:
             raise MicrotronError(f"{self.place}: there is no sample")
+        if self.labels not in (None, number + 1):
+            raise MicrotronError(f"there are {self.labels} labels, but {number + 1} samples")
 
     def first(self, count: int) -> Samples:
         """At most so many of them."""
@@ -50,7 +54,11 @@ class Samples:
 
 def checked(place: str, name: str, array: object, type_: TensorType) -> Array:
     """A sample's array in exactly the type of its input, or why that cannot be."""
-    array = np.asarray(array)
+    try:
+        array = np.asarray(array)
+    except ValueError:
+        raise MicrotronError(f"{place}: {show_name(name)} is no array: its rows have different "
+                             f"lengths") from None
     if array.shape != type_.shape:
         raise MicrotronError(f"{place}: {show_name(name)} has shape {array.shape}, but must have "
                              f"{type_.shape}")
@@ -197,10 +205,13 @@ def _rows_of_file(inputs: Inputs, path: Path) -> Iterator[Sample]:
             archive = stack.enter_context(zipfile.ZipFile(path))
             streams = {name.removesuffix(".npy"): _Stream(stack.enter_context(archive.open(name)))
                        for name in archive.namelist()}
-        except (OSError, ValueError, zipfile.BadZipFile, RuntimeError) as error:
+            yield from _rows(inputs, str(path), streams)
+        except MicrotronError:
+            raise
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error,
+                RuntimeError) as error:
             raise MicrotronError(f"{path}: is no .npz file of arrays: "
                                  f"{error}") from None
-        yield from _rows(inputs, str(path), streams)
 
 
 class _Stream:
@@ -220,10 +231,10 @@ class _Stream:
     def take(self, shape: tuple[int, ...]) -> Array:
         size = prod(shape) * self.dtype.itemsize
         if size > MOST_BYTES:
-            raise MicrotronError(f"a sample of {size} bytes is larger than {MOST_BYTES}")
+            raise ValueError(f"a sample of {size} bytes is larger than {MOST_BYTES}")
         data = self._file.read(size)
         if len(data) != size:
-            raise MicrotronError("an array ends early")
+            raise EOFError("an array ends early")
         return np.frombuffer(data, self.dtype).reshape(shape)
 
 

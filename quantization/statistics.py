@@ -15,6 +15,7 @@ from .selection import Selection
 from .simulation import Simulator
 
 BINS = 2048
+LEAST_RANGE = 1e-30             # of a tensor; what is smaller has no bins in 32-bit floats
 MOST_COUNTED = 1 << 17          # numbers of a tensor that one sample adds to a histogram
 Say = Callable[[str], None]
 
@@ -49,11 +50,16 @@ class Histogram:
         values = array.reshape(-1)
         if values.size > MOST_COUNTED:
             values = values[::-(-values.size // MOST_COUNTED)]
-        if self.high > self.low:
+        if not self.is_constant:
             places = (values - np.float32(self.low)) * np.float32(BINS / (self.high - self.low))
             index = np.clip(places.astype(np.int64), 0, BINS - 1)
             self.counts += np.bincount(index, minlength=BINS)
         self.zeros += np.count_nonzero(values == 0)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all numbers are as good as one."""
+        return self.high - self.low < LEAST_RANGE
 
     @property
     def centres(self) -> Array:

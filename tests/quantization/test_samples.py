@@ -52,6 +52,9 @@ def test_several_inputs_have_their_names(tmp_path):
     (ONE, [np.full((1, 2, 3), np.inf)], r"x is inf at \(0, 0, 0\); samples must be finite"),
     (ONE, [np.zeros((1, 2, 3), complex)], "x is complex128, but must be float32"),
     (ONE, [], "the samples: there is no sample"),
+    (ONE, np.zeros((0, 2, 3)), "the samples: there is no sample"),
+    (ONE, [[[1, 2, 3], [4, 5]]], "sample 0: x is no array: its rows have different lengths"),
+    (ONE, [np.zeros((1, 2, 3)), None], r"sample 1: x has shape \(\), but must have \(1, 2, 3\)"),
     (ONE, 7, "samples are 7, but must be a file, a folder"),
     (ONE, "nowhere.npz", "nowhere.npz: there is no such file or folder"),
     (TWO, [{"x": np.zeros((1, 2))}], "it lacks i, but the inputs are x, i"),
@@ -71,6 +74,18 @@ def test_files_that_hold_no_arrays_are_refused(tmp_path):
     np.savez(tmp_path / "o.npz", x=np.array([{}], object))
     with pytest.raises(MicrotronError, match="it holds Python objects"):
         read(ONE, tmp_path / "o.npz")
+    np.savez(tmp_path / "n.npz")
+    with pytest.raises(MicrotronError, match=r"n\.npz: it lacks x, but the inputs are x$"):
+        read(ONE, tmp_path / "n.npz")
+    np.savez(tmp_path / "z.npz", x=np.zeros((0, 2, 3)))
+    with pytest.raises(MicrotronError, match=r"z\.npz: there is no sample$"):
+        read(ONE, tmp_path / "z.npz")
+    np.savez_compressed(tmp_path / "c.npz", x=np.random.default_rng(0).normal(0, 1, (50, 2, 3)))
+    data = bytearray((tmp_path / "c.npz").read_bytes())
+    data[900:1200] = bytes(300)
+    (tmp_path / "c.npz").write_bytes(data)
+    with pytest.raises(MicrotronError, match=r"^[^:]*c\.npz: is no \.npz file of arrays: "):
+        read(ONE, tmp_path / "c.npz")
     (tmp_path / "s.txt").write_text("1 2 3")
     with pytest.raises(MicrotronError, match=r"samples are an \.npz or \.npy file"):
         read(ONE, tmp_path / "s.txt")
