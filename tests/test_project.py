@@ -42,7 +42,8 @@ for rooms in ("layouts", "interfaces", "logic", "fifo", "start", "targets", "seq
               "scratchpad", "accumulator", "counters", "segments", "control", "bus", "fetch",
               "transfer", "load", "store", "gemm", "alu", "top"):
     ROOMS["hw"][rooms] = set(ROOMS["hw"])
-for rooms in ("facts", "firmware", "build", "soc", "ecp5", "gowin", "zynq", "vendor", "timing"):
+for rooms in ("facts", "crossing", "firmware", "build", "soc", "ecp5", "gowin", "zynq", "vendor",
+              "timing"):
     ROOMS["boards"][rooms] = set(ROOMS["boards"])
 for rooms in ("faults", "memory_timing", "record", "instructions", "arithmetic", "config",
               "config_files", "declarations", "stream", "registers", "program", "program_key",

@@ -49,6 +49,7 @@ class Build:
     timing: str | None = None   # nextpnr's --report
     features: str = ""          # what is set in the bitstream, by name: FASM
     clock: str = ""             # part of the name of the clock that counts, if there are several
+    chosen: str = ""            # the file with the clock that was chosen, if a step chooses one
     loads: str = ""             # what is loaded, where the product is only what makes it
     system: str = ""            # the file with the system's address map, if a step writes one
     facts: Mapping[str, object] = field(default_factory=dict)   # for the driver: device.json

@@ -17,7 +17,7 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.fit import check_fits
 from .flow import Build, Flow, flow_of
-from .report import read_nextpnr_report, summarize
+from .report import ChosenClock, read_nextpnr_report, summarize
 from .steps import Command, Step
 from .tools import explain_missing
 
@@ -110,19 +110,30 @@ def build(plan: Plan, folder: Path) -> dict[str, object]:
     placed = None
     if plan.build.timing is not None:
         features = folder / plan.build.features if plan.build.features else None
+        target = None if plan.build.chosen else plan.board.clock.system_hz / 1e6
         placed = read_nextpnr_report(folder / plan.build.timing, plan.flow.name, plan.build.clock,
-                                     features, plan.board.clock.system_hz / 1e6)
-    found = summarize(plan.board, plan.config, plan.config_name, placed, spent)
-    _write_descriptions(plan, folder, found)
+                                     features, target)
+    chosen = _chosen_clock(plan, folder)
+    found = summarize(plan.board, plan.config, plan.config_name, placed, spent, chosen)
+    _write_descriptions(plan, folder, found, chosen)
     return found
 
 
-def _write_descriptions(plan: Plan, folder: Path, found: dict[str, object]) -> None:
+def _chosen_clock(plan: Plan, folder: Path) -> ChosenClock | None:
+    """The accelerator's clock, where a step of the build has chosen it."""
+    if not plan.build.chosen:
+        return None
+    return ChosenClock(**json.loads((folder / plan.build.chosen).read_text(encoding="utf-8")))
+
+
+def _write_descriptions(plan: Plan, folder: Path, found: dict[str, object],
+                        chosen: ChosenClock | None) -> None:
     from ...isa.c_header import c_header
 
     board = plan.board
     driver = {"board": board.name, "config": plan.config.to_dict(), "digest": plan.config.digest,
               "clock_hz": board.clock.system_hz, "memory_bytes": board.memory.bytes,
+              "accelerator_hz": chosen.hz if chosen else board.clock.system_hz,
               "product": plan.build.product, **_addresses(plan, folder), **plan.build.facts}
     load = ("#!/bin/sh\n"
             f"# Loads the {board.title}.\n"

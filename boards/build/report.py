@@ -38,18 +38,27 @@ class RoutedDesign:
     missed: Mapping[str, str]       # clocks of others, as that of a cable, that are too slow
 
 
+@dataclass(frozen=True)
+class ChosenClock:
+    """The accelerator's clock as a build has chosen it."""
+
+    hz: int
+    margin: float                   # that it is below what the first route reached
+    first_mhz: float                # and what that was
+
+
 def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None = None,
                 target_mhz: float | None = None) -> RoutedDesign:
-    """The report that nextpnr wrote with --report; `clock` is part of the clock's name, and all are
-    the design's own unless `target_mhz` says how fast that is. LUTs are counted among the
-    `features` that are set, if there is a file of those."""
+    """The report that nextpnr wrote with --report; `clock` is part of the design's own clock's
+    name. Without that, all are its own unless `target_mhz` says how fast that is. LUTs are counted
+    among the `features` that are set, if there is a file of those."""
     found = json.loads(path.read_text(encoding="utf-8"))
-    clocks = {name: each for name, each in found["fmax"].items() if clock in name}
-    if not clocks:
-        raise BoardError(f"{path}: there is no clock {clock!r} among {', '.join(found['fmax'])}")
+    clocks = found["fmax"]
+    if not any(clock in name for name in clocks):
+        raise BoardError(f"{path}: there is no clock {clock!r} among {', '.join(clocks)}")
     # A clock that nothing was said of is to be as fast as the design; others are somebody else's.
-    others = {name: each for name, each in clocks.items()
-              if target_mhz is not None and abs(each["constraint"] - target_mhz) > 0.1}
+    others = {name: each for name, each in clocks.items() if clock not in name or (
+        target_mhz is not None and abs(each["constraint"] - target_mhz) > 0.1)}
     missed = {name: f"{each['achieved']:.1f} of {each['constraint']:g} MHz"
               for name, each in others.items() if each["achieved"] < each["constraint"]}
     own = {name: each["achieved"] for name, each in clocks.items() if name not in others}
@@ -67,15 +76,19 @@ def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None
 
 
 def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | None,
-            spent: Mapping[str, Mapping[str, float]]) -> dict[str, object]:
-    """A build as one JSON object."""
+            spent: Mapping[str, Mapping[str, float]],
+            chosen: ChosenClock | None = None) -> dict[str, object]:
+    """A build as one JSON object; `chosen` is the accelerator's clock, if it has one of its own."""
     found: dict[str, Any] = {
         "board": board.name, "part": board.part.name, "config": name, "digest": config.digest,
         "macs_per_cycle": config.macs_per_cycle,
         "processor_seconds": round(sum(each["processor_seconds"] for each in spent.values()), 1),
         "steps": {step: dict(each) for step, each in spent.items()}}
     if placed is not None:
-        target = board.clock.system_hz / 1e6
+        target = (chosen.hz if chosen else board.clock.system_hz) / 1e6
+        if chosen is not None:
+            found |= {"margin": chosen.margin, "first_mhz": chosen.first_mhz,
+                      "system_mhz": board.clock.system_hz / 1e6}
         found |= {"mhz": placed.mhz, "target_mhz": target,
                   "meets_timing": placed.mhz >= target and not placed.missed,
                   **({"missed_clocks": dict(placed.missed)} if placed.missed else {}),

@@ -15,9 +15,11 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..soc.system_design import system_design
 from ..soc.system_steps import system_needs
+from .choose_clock import CLOCK
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PREPARED = "prepared.json"          # the netlist that is placed
+FIRST, CHOSEN = "first_timing.json", "clock.json"       # where the accelerator's clock is chosen
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -48,15 +50,7 @@ def plan_back_end(board: Board, design: Design) -> Build:
              inputs=(NETLIST,), outputs=(PREPARED,),
              work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
                  "source": NETLIST, "to": PREPARED, "die": _parse_part(board)[1]})),
-        Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=(PREPARED, design.pins, AREA), outputs=("design.config", "timing.json"),
-             work=Command(tools.NEXTPNR_ECP5, (
-                 *nextpnr_options(board), "--json", PREPARED, "--lpf", design.pins,
-                 "--lpf-allow-unconstrained", "--textcfg", "design.config", "--report",
-                 "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
-                 # The static placer takes a third less wire on whole systems; without it, the
-                 # router does not come to an end on some.
-                 "--timing-allow-fail", "--placer", "static", "--router", "router2"))),
+        *_routes(board, design.pins),
         Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
              outputs=(product,), work=Command(tools.ECPPACK, (
                  "--compress", "--input", "design.config", "--bit", product))),
@@ -64,7 +58,39 @@ def plan_back_end(board: Board, design: Design) -> Build:
              outputs=(bitstream.REPORT,),
              work=Call("microtron.boards.ecp5.ecp5_bitstream:check", {
                  "name": product, "idcode": board.part.idcode})))
-    return Build(steps=steps, product=product, timing="timing.json", system=design.system)
+    own = {"clock": CLOCK, "chosen": CHOSEN} if board.clock.is_crossed else {}
+    return Build(steps=steps, product=product, timing="timing.json", system=design.system, **own)
+
+
+def _routes(board: Board, pins: str) -> tuple[Step, ...]:
+    """Place and route; where the accelerator has a clock of its own, a second time at the clock
+    that the first time reached, less a margin."""
+    if not board.clock.is_crossed:
+        return (_route(board, "route", PREPARED, pins, ("design.config", "timing.json")),)
+    netlist, constraints = "clocked.json", "clocked.lpf"
+    return (
+        _route(board, "first_route", PREPARED, pins, ("first.config", FIRST)),
+        Step(name="clock", doing="choosing the accelerator's clock",
+             inputs=(FIRST, PREPARED, pins), outputs=(netlist, constraints, CHOSEN),
+             work=Call("microtron.boards.ecp5.choose_clock:choose_clock", {
+                 "timing": FIRST, "netlist": PREPARED, "pins": pins,
+                 "oscillator_hz": board.clock.hz, "to_netlist": netlist, "to_pins": constraints,
+                 "chosen": CHOSEN})),
+        _route(board, "route", netlist, constraints, ("design.config", "timing.json")))
+
+
+def _route(board: Board, name: str, netlist: str, pins: str, outputs: tuple[str, str]) -> Step:
+    config, timing = outputs
+    return Step(
+        name=name, doing="placing and routing: minutes, or an hour if large",
+        inputs=(netlist, pins, AREA), outputs=outputs,
+        work=Command(tools.NEXTPNR_ECP5, (
+            *nextpnr_options(board), "--json", netlist, "--lpf", pins,
+            "--lpf-allow-unconstrained", "--textcfg", config, "--report", timing, "--freq",
+            f"{board.clock.system_hz / 1e6:g}",
+            # The static placer takes a third less wire on whole systems; without it, the router
+            # does not come to an end on some.
+            "--timing-allow-fail", "--placer", "static", "--router", "router2")))
 
 
 def plan(board: Board, config: Config) -> Build:

@@ -51,6 +51,17 @@ class Clock:
     hz: int                     # of the oscillator
     system_hz: int              # what the design is to run at
     standard: str
+    accelerator_hz: int | None = None   # of the accelerator, if it has a clock of its own
+
+    @property
+    def is_crossed(self) -> bool:
+        """Whether the accelerator has a clock of its own."""
+        return self.accelerator_hz is not None
+
+    @property
+    def compute_hz(self) -> int:
+        """What the accelerator is to run at."""
+        return self.system_hz if self.accelerator_hz is None else self.accelerator_hz
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +144,12 @@ def _read_load_command(facts: TomlTable) -> str:
 
 
 def _read_clock(facts: TomlTable) -> Clock:
-    clock = facts.inner("clock", ("pin", "hz", "system_hz", "standard"))
+    clock = facts.inner("clock", ("pin", "hz", "system_hz", "accelerator_hz", "standard"))
     return Clock(pin=clock.text("pin", ""), hz=clock.number("hz", 1_000_000, MOST_HZ),
                  system_hz=clock.number("system_hz", 1_000_000, MOST_HZ),
-                 standard=clock.text("standard", "LVCMOS33"))
+                 standard=clock.text("standard", "LVCMOS33"),
+                 accelerator_hz=clock.number("accelerator_hz", 1_000_000, MOST_HZ)
+                 if "accelerator_hz" in clock.table else None)
 
 
 def _read_memory(facts: TomlTable) -> Memory:

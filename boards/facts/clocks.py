@@ -25,8 +25,20 @@ def check_clock(board: Board, place: str) -> None:
     if board.flow == "quartus" and clock.system_hz != clock.hz:
         raise BoardError(f"{place}: clock: system_hz is {clock.system_hz:,}, but must be the "
                          f"{clock.hz:,} of the oscillator: there is no PLL")
+    if clock.accelerator_hz is not None and not (board.flow == "ecp5" and kind != "none"):
+        raise BoardError(f"{place}: clock: accelerator_hz is {clock.accelerator_hz:,}, but only a "
+                         "system on an ECP5 has a second clock; leave it out")
     if board.flow == "ecp5" and kind != "none":
         _check_ecp5(board, place)
+        _check_accelerator(board, place)
+
+
+def _check_accelerator(board: Board, place: str) -> None:
+    """Its PLL makes the next lower clock that it can, so any one in its range will do."""
+    wanted = board.clock.accelerator_hz
+    if wanted is not None and not OUTPUT_HZ[0] <= wanted <= OUTPUT_HZ[1]:
+        raise BoardError(f"{place}: clock: accelerator_hz is {wanted:,}, but the PLL of an ECP5 "
+                         f"makes {OUTPUT_HZ[0]:,} to {OUTPUT_HZ[1]:,}")
 
 
 def _check_ecp5(board: Board, place: str) -> None:

@@ -22,11 +22,14 @@ class Speed:
 
 
 def speed_of(board: Board, config: Config) -> Speed:
-    """The clock that the board runs at, or the one that this preset was routed for if lower. What
+    """The clock of the board's accelerator, or the one that this preset was routed for if lower.
+    Where the accelerator has a clock of its own, a build chooses it: that is the routed one. What
     the board cannot hold has none, and is refused as a build refuses it."""
     check_fits(board, config)
     routed = [mhz for name, mhz in board.routed.items() if PRESETS[name] == config]
-    return Speed(board.name, min((board.clock.system_hz / 1e6, *routed)))
+    if routed and board.clock.is_crossed:
+        return Speed(board.name, min(routed))
+    return Speed(board.name, min((board.clock.compute_hz / 1e6, *routed)))
 
 
 def memory_option(board: Board) -> str:
@@ -39,11 +42,12 @@ def memory_option(board: Board) -> str:
                     for field in dataclasses.fields(MemoryTiming))
 
 
-def processor_mhz(board: Board, system_mhz: float) -> float:
-    """The clock of the board's processor. A soft one runs at that of the system."""
+def processor_mhz(board: Board, accelerator_mhz: float) -> float:
+    """The clock of the board's processor. A soft one runs at that of the system, which is the
+    accelerator's unless that has one of its own."""
     if board.cpu_mhz is not None:
         return board.cpu_mhz
     if board.memory.kind == "processor":
         raise BoardError(f"{board.name}: the clock of its processor is not known; give it in the "
                          f"board's file, as in cpu_mhz = 650")
-    return system_mhz
+    return board.clock.system_hz / 1e6 if board.clock.is_crossed else accelerator_mhz

@@ -14,7 +14,7 @@ from .dram.dram_port import Port, read_port, write_port
 
 
 class Attached(LiteXModule):
-    """The accelerator with its bridge to LiteDRAM.
+    """The accelerator with its bridge to LiteDRAM, on the system's clock.
 
     registers   the AXI4-Lite slave, for the system's bus
     ev          its interrupt
@@ -31,26 +31,28 @@ class Attached(LiteXModule):
         self.ev = EventManager()
         self.ev.done = EventSourceLevel()
         self.ev.finalize()
-        clocked = {"i_clk": ClockSignal(), "i_rst": ResetSignal() | self.reset.storage}
-        bus = _signals(read_channels(config)) | _signals(write_channels(config))
-        memory = [("m_axi", read_channels(config)), ("m_axi", write_channels(config))]
-        self.specials += Instance(
-            "microtron", **clocked, o_interrupt=self.ev.done.trigger,
-            **_slave("s_axi", lite_channels(), self._lite()),
-            **{key: value for prefix, signature in memory
-               for key, value in _master(prefix, signature, bus).items()})
         self.comb += [reader.cmd.we.eq(0), writer.cmd.we.eq(1), reader.rdata.ready.eq(1)]
-        self.specials += Instance(
-            "microtron_bridge", **clocked, i_stop=self.stop.storage, o_quiet=self.quiet.status,
-            **_slave("s_axi", read_channels(config), bus),
-            **_slave("s_axi", write_channels(config), bus),
+        bus = _signals("m_axi", read_channels(config)) | _signals("m_axi", write_channels(config))
+        controller = {
             **_master("read", read_port(port), {
                 "valid": reader.cmd.valid, "ready": reader.cmd.ready, "address": reader.cmd.addr,
                 "data_valid": reader.rdata.valid, "data": reader.rdata.data}),
             **_master("write", write_port(port), {
                 "valid": writer.cmd.valid, "ready": writer.cmd.ready, "address": writer.cmd.addr,
                 "data_valid": writer.wdata.valid, "data_ready": writer.wdata.ready,
-                "data": writer.wdata.data, "strobes": writer.wdata.we}))
+                "data": writer.wdata.data, "strobes": writer.wdata.we}),
+            "i_stop": self.stop.storage, "o_quiet": self.quiet.status}
+        self._join(config, bus, controller)
+
+    def _join(self, config: Config, bus, controller) -> None:
+        clocked = {"i_clk": ClockSignal(), "i_rst": ResetSignal() | self.reset.storage}
+        self.specials += Instance(
+            "microtron", **clocked, o_interrupt=self.ev.done.trigger,
+            **_slave("s_axi", lite_channels(), self._lite()), **_memory_master(config, bus))
+        self.specials += Instance(
+            "microtron_bridge", **clocked, **controller,
+            **_slave("s_axi", read_channels(config), bus),
+            **_slave("s_axi", write_channels(config), bus))
 
     def _lite(self):
         """The registers' bus under the names of the standard, behind registers on the way of every
@@ -71,9 +73,38 @@ class Attached(LiteXModule):
                 "rdata": lite.r.data, "rresp": lite.r.resp}
 
 
-def _signals(signature: Signature):
-    return {name: Signal(member.shape, name=f"m_axi_{name}")
+class CrossedAttached(Attached):
+    """The same with the accelerator on a clock of its own, in the domain `accelerator`.
+
+    unlocked    that clock is not stable yet: both are in reset
+    """
+
+    def _join(self, config: Config, bus, controller) -> None:
+        self.unlocked = Signal()
+        registers = _signals("s_axi", lite_channels())
+        reset, interrupt = Signal(), Signal()
+        self.specials += Instance(
+            "microtron", i_clk=ClockSignal("accelerator"), i_rst=reset, o_interrupt=interrupt,
+            **_slave("s_axi", lite_channels(), registers), **_memory_master(config, bus))
+        self.specials += Instance(
+            "microtron_bridge", i_clk=ClockSignal(), i_rst=ResetSignal(),
+            i_accelerator_clk=ClockSignal("accelerator"), o_accelerator_rst=reset,
+            i_reset=self.reset.storage | self.unlocked, i_interrupt=interrupt,
+            o_interrupt_seen=self.ev.done.trigger, **controller,
+            **_master("s_axi", lite_channels(), registers),
+            **_slave("driver", lite_channels(), self._lite()),
+            **_slave("m_axi", read_channels(config), bus),
+            **_slave("m_axi", write_channels(config), bus))
+
+
+def _signals(prefix: str, signature: Signature):
+    return {name: Signal(member.shape, name=f"{prefix}_{name}")
             for name, member in signature.members.items()}
+
+
+def _memory_master(config: Config, bus):
+    return {**_master("m_axi", read_channels(config), bus),
+            **_master("m_axi", write_channels(config), bus)}
 
 
 def _master(prefix: str, signature: Signature, signals):

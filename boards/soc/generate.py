@@ -16,6 +16,7 @@ from ...isa.config import Config
 from ..facts.processors import soft_processor
 from .dram import litedram_chip
 from .dram.bridge import bridge_verilog
+from .dram.crossed_bridge import crossed_bridge_verilog
 from .file_names import FACTS, PROCESSOR, ROM, TOP
 from .litex_system import System
 from .serialize import deserialize
@@ -41,7 +42,8 @@ def write(board, config, simulated: bool) -> None:
         Path(ROM).unlink()
         folder = Path(get_data_mod("cpu", "vexriscv").data_location)
         Path(PROCESSOR).write_bytes((folder / processor.file).read_bytes())
-    Path("microtron_bridge.v").write_text(bridge_verilog(config, system.port))
+    write_bridge = crossed_bridge_verilog if board.clock.is_crossed else bridge_verilog
+    Path("microtron_bridge.v").write_text(write_bridge(config, system.port))
     Path(FACTS).write_text(json.dumps(_software_facts(system), indent=1))
 
 

@@ -17,6 +17,7 @@ from litedram.core import LiteDRAMCore
 from litex.soc.cores import uart
 from litex.soc.integration.soc import SoCRegion
 from litex.soc.integration.soc_core import SoCCore
+from migen.genlib.cdc import MultiReg
 
 from ...isa.config import Config
 from ...isa.registers import WINDOW_BYTES
@@ -25,7 +26,7 @@ from ..facts.errors import BoardError
 from ..facts.ethernet import Ethernet
 from ..facts.processors import soft_processor
 from . import etherbone, platforms
-from .accelerator_peripheral import Attached
+from .accelerator_peripheral import Attached, CrossedAttached
 from .dram import litedram_chip
 from .dram.dram_port import Port
 from .dram.initializer import Starter
@@ -44,7 +45,7 @@ class System(SoCCore):
     def __init__(self, board: Board, config: Config, *, simulated: bool = False):
         self.board, self.processor = board, soft_processor(board)
         platform = platforms.Simulation() if simulated else platforms.platform_of(board)
-        self.crg = (platforms.SimulatedClocks(platform) if simulated
+        self.crg = (platforms.SimulatedClocks(board, platform) if simulated
                     else platforms.Clocks(board, platform))
         super().__init__(platform, board.clock.system_hz, bus_timeout=BUS_PATIENCE,
                          **self._around(simulated))
@@ -113,8 +114,11 @@ class System(SoCCore):
         reader, writer = self.get_port("read"), self.get_port("write")
         region = self.bus.regions["main_ram"]
         self.port = Port(reader.data_width, reader.address_width, region.origin, region.size)
-        self.microtron = Attached(config, self.port, reader, writer)
+        attach = CrossedAttached if self.board.clock.is_crossed else Attached
+        self.microtron = attach(config, self.port, reader, writer)
         self.bus.add_slave("registers", self.microtron.registers,
                            SoCRegion(origin=REGISTERS, size=WINDOW_BYTES, cached=False))
+        if self.board.clock.is_crossed:
+            self.specials += MultiReg(~self.crg.accelerator_locked, self.microtron.unlocked)
         if self.processor is not None:
             self.irq.add("microtron")

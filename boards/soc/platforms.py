@@ -13,6 +13,7 @@ from migen import ClockDomain, ClockSignal, If, Instance, Signal
 from migen.genlib.resetsync import AsyncResetSynchronizer
 
 from ..facts.board import Board, Wire
+from ..facts.ecp5_pll import CELL, choose_settings, format_constraint
 from ..facts.errors import BoardError
 from ..facts.in_package_sdram import DEVICE_NAMES, INSIDE
 from .dram.chip_check import check_chip
@@ -57,11 +58,16 @@ def _constraints(wire: Wire):
 class SimulatedClocks(LiteXModule):
     """From the test bench."""
 
-    def __init__(self, platform):
+    def __init__(self, board: Board, platform):
         self.rst = Signal()
         self.cd_sys = ClockDomain("sys")
         self.comb += [self.cd_sys.clk.eq(platform.request("clock")),
                       self.cd_sys.rst.eq(platform.request("reset"))]
+        if board.clock.is_crossed:
+            platform.add_extension([("accelerator_clock", 0, Pins(1))])
+            self.cd_accelerator = ClockDomain("accelerator", reset_less=True)
+            self.accelerator_locked = Signal(reset=1)
+            self.comb += self.cd_accelerator.clk.eq(platform.request("accelerator_clock"))
 
 
 class Clocks(LiteXModule):
@@ -89,6 +95,23 @@ class Clocks(LiteXModule):
             self._ddr3(board.clock.system_hz)
         else:
             self._sdr(board, platform)
+        if board.clock.is_crossed:
+            self._accelerator(board, platform, oscillator)
+
+    def _accelerator(self, board: Board, platform, oscillator) -> None:
+        """A PLL of its own: one with other outputs has only few frequencies. The reset comes from
+        the system's side of the crossing."""
+        self.cd_accelerator = ClockDomain("accelerator", reset_less=True)
+        settings = choose_settings(board.clock.hz, board.clock.compute_hz)
+        self.accelerator_locked, feedback = Signal(), Signal()
+        platform.add_platform_command(format_constraint(board.clock.compute_hz),
+                                      clk=self.cd_accelerator.clk)
+        self.specials += Instance(
+            "EHXPLLL", name=CELL, i_CLKI=oscillator, i_RST=self.pll.reset, i_STDBY=0,
+            o_CLKOP=self.cd_accelerator.clk, o_CLKOS=feedback, o_LOCK=self.accelerator_locked,
+            **{f"p_{name}": value for name, value in settings.parameters.items()},
+            attr=[("ICP_CURRENT", "6"), ("LPF_RESISTOR", "16"),
+                  ("MFG_ENABLE_FILTEROPAMP", "1"), ("MFG_GMCREF_SEL", "2")])
 
     def _sdr(self, board: Board, platform) -> None:
         hz = board.clock.system_hz

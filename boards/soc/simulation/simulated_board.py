@@ -35,6 +35,7 @@ from ..system_steps import gateware_steps, memory_files, verilog_files
 HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
 SLICE = 200_000                 # cycles until the keyboard may interrupt
+HALF_SECOND = 5 * 10**14        # femtoseconds: what the periods of both clocks are measured in
 OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
            "-LDFLAGS", " ".join(LINKER_OPTIONS))
 
@@ -48,8 +49,9 @@ def build_model(board: Board, config: Config) -> tuple[Path, dict[str, str]]:
             step.run(work, number, len(steps))
         texts = {each: (work / each).read_text() for each in verilog_files(board, simulated=True)}
         memories = {each: (work / each).read_text() for each in memory_files(board)}
+    options = {"-DETHERNET": board.ethernet is not None, "-DCROSSED": board.clock.is_crossed}
     library = compile_model(f"{board.name}-{config.digest}", texts, make_options(config),
-                       () if board.ethernet is None else ("-DETHERNET",))
+                            tuple(option for option, is_set in options.items() if is_set))
     return library, memories
 
 
@@ -86,7 +88,9 @@ class SimulatedBoard:
         with tempfile.TemporaryDirectory(prefix="microtron-soc-") as name:
             for file, text in memories.items():
                 (Path(name) / file).write_text(text)
-            self._system = ctypes.c_void_p(self._library.soc_new(name.encode()))
+            halves = (ctypes.c_uint64(HALF_SECOND // hz)
+                      for hz in (board.clock.system_hz, board.clock.compute_hz))
+            self._system = ctypes.c_void_p(self._library.soc_new(name.encode(), *halves))
         weakref.finalize(self, self._library.soc_free, self._system)
 
     @staticmethod

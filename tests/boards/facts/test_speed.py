@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from microtron.boards.facts.catalogue import FILES, find_board
-from microtron.boards.facts.speed import memory_option, speed_of
+from microtron.boards.facts.speed import memory_option, processor_mhz, speed_of
 from microtron.isa.config import base, small, tiny
 from microtron.isa.memory_timing import MemoryTiming, parse_timing
 
@@ -32,6 +32,15 @@ def test_the_clock_is_the_boards_or_the_routed_one_if_that_is_lower():
     kv260 = replace(find_board("kv260"), routed={"base": 125.5, "small": 500.0})
     assert [speed_of(kv260, config).mhz for config in (base, small, tiny)] == [125.5, 200, 200]
     assert speed_of(kv260, base).milliseconds(251_000) == 2
+
+
+def test_an_accelerator_with_a_clock_of_its_own_has_the_one_that_was_routed():
+    """A build chooses it; the processor keeps that of the system."""
+    ulx3s = find_board("ulx3s")
+    crossed = replace(ulx3s, routed={"tiny": 91.25}, clock=replace(
+        ulx3s.clock, system_hz=50_000_000, accelerator_hz=80_000_000))
+    assert [speed_of(crossed, config).mhz for config in (tiny, small)] == [91.25, 80]
+    assert processor_mhz(crossed, 91.25) == 50
 
 
 def test_the_memory_of_a_board_is_what_its_file_says(mine):

@@ -1,5 +1,6 @@
 // The whole system as a library: a clock, and a serial line that carries bytes. With ETHERNET, also a
-// cable that carries frames, at two bytes each way a cycle: about a gigabit a second at 60 MHz.
+// cable that carries frames, at two bytes each way a cycle: about a gigabit a second at 60 MHz. With
+// CROSSED, the accelerator has a clock of its own, of any period.
 #include <unistd.h>
 
 #include <climits>
@@ -14,7 +15,9 @@ namespace {
 
 class Simulation {
 public:
-    Simulation() {
+    // Half a period of the system's clock and of the accelerator's, in the same unit.
+    Simulation(std::uint64_t system, std::uint64_t accelerator)
+        : system_half(system), accelerator_half(accelerator), accelerator_edge(accelerator) {
         context.reset(new VerilatedContext);
         top.reset(new Vsoc(context.get(), "soc"));
         top->reset = 1;
@@ -65,7 +68,7 @@ private:
         const int byte = cable.empty() ? -1 : cable.front();
         if (!cable.empty())
             cable.pop_front();
-        top->clock = level;
+        change_clock(level);
         top->ethernet_clock = 0;
         top->ethernet_sink_valid = byte >= 0;
         top->ethernet_sink_data = byte < 0 ? 0 : byte;
@@ -83,10 +86,28 @@ private:
     std::vector<std::uint8_t> coming;
 #else
     void set_clock(int level) {
-        top->clock = level;
+        change_clock(level);
         top->eval();
     }
 #endif
+
+    // The system's next edge, after all earlier ones of the other clock.
+    void change_clock(int level) {
+#ifdef CROSSED
+        time += system_half;
+        for (; accelerator_edge < time; accelerator_edge += accelerator_half) {
+            top->accelerator_clock = !top->accelerator_clock;
+            top->eval();
+        }
+        if (accelerator_edge == time) {
+            top->accelerator_clock = !top->accelerator_clock;
+            accelerator_edge += accelerator_half;
+        }
+#endif
+        top->clock = level;
+    }
+
+    std::uint64_t time = 0, system_half, accelerator_half, accelerator_edge;
 
     std::unique_ptr<VerilatedContext> context;
     std::unique_ptr<Vsoc> top;
@@ -97,11 +118,11 @@ private:
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
 // A system in reset; the files of its memories are in `folder`. Null if that cannot be entered.
-EXPORTED void* soc_new(const char* folder) {
+EXPORTED void* soc_new(const char* folder, std::uint64_t system, std::uint64_t accelerator) {
     char before[PATH_MAX];
     if (!getcwd(before, sizeof before) || chdir(folder))
         return nullptr;
-    auto* simulation = new Simulation;
+    auto* simulation = new Simulation(system, accelerator);
     return chdir(before) ? nullptr : simulation;
 }
 
