@@ -58,8 +58,9 @@ def plan_back_end(board: Board, design: Design) -> Build:
              outputs=(bitstream.REPORT,),
              work=Call("microtron.boards.ecp5.ecp5_bitstream:check", {
                  "name": product, "idcode": board.part.idcode})))
-    own = {"clock": CLOCK, "chosen": CHOSEN} if board.clock.is_crossed else {}
-    return Build(steps=steps, product=product, timing="timing.json", system=design.system, **own)
+    clock, chosen = (CLOCK, CHOSEN) if board.clock.is_crossed else ("", "")
+    return Build(steps=steps, product=product, timing="timing.json", system=design.system,
+                 clock=clock, chosen=chosen)
 
 
 def _routes(board: Board, pins: str) -> tuple[Step, ...]:
