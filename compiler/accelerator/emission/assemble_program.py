@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from ....isa.config import Config
 from ....isa.instructions import (
     TABLES,
     Engine,
-    Instruction,
     Load,
     MicroOp,
     Sync,
@@ -22,17 +22,18 @@ from ....isa.instructions import (
 from ....isa.instructions import Buffer as Scratchpad
 from ....isa.program import Access, Program, Segment, Tensor
 from ....isa.record import fields_of
-from ....isa.stream import encode
+from ....isa.stream import BY_OPCODE, Stream, encode
 from ....isa.verification.bounds import DST, SRC, WGT
 from ....isa.verification.derive_tokens import with_tokens
 from ...errors import CompileError
 from ...nest.nest import TILE_RANK, Buffer, Nest
-from ..selection.instructions import MicroKernels
 from .footprint import footprint
 from .interleave_buffers import memory_shape
 
 MICRO_OPS, TABLE_INPUT = "micro_ops", "tables"         # what programs call them
 BYTE = 8                    # bits
+ENGINES = np.array([-1 if kind is None or kind.engine is None else kind.engine
+                    for kind in map(BY_OPCODE.get, range(256))])        # by opcode
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,16 @@ def dram_of(nest: Nest, bits: Mapping[Buffer, int]) -> Dram:
     return Dram(tuple(segments), tuple(tensors))
 
 
-def program_of(config: Config, dram: Dram, code: Sequence[Instruction], kernels: MicroKernels, *,
+def program_of(config: Config, dram: Dram, code: Stream, micro_ops: npt.ArrayLike, *,
                hide_latency: bool) -> Program:
-    """The program of a nest. Its segments are the micro-ops and the nest's buffers. Waits and
-    posts are derived from the data."""
-    micro_ops = np.zeros((max(1, len(kernels.micro_ops)), len(fields_of(MicroOp))), "<u2")
-    if kernels.micro_ops:
-        micro_ops[:, [DST, SRC, WGT]] = kernels.micro_ops
-    data = micro_ops.reshape(-1).view(np.uint8)
+    """The program of a nest. Its segments are the micro-ops, of which dst, src and wgt are given,
+    and the nest's buffers. Waits and posts are derived from the data."""
+    given = np.asarray(micro_ops, np.uint16).reshape(-1, len((DST, SRC, WGT)))
+    words = np.zeros((max(1, len(given)), len(fields_of(MicroOp))), "<u2")
+    words[:len(given), [DST, SRC, WGT]] = given
+    data = words.reshape(-1).view(np.uint8)
     first = Segment(MICRO_OPS, len(data), Access.READ, data)
-    stream = encode([*(code if hide_latency else _in_turns(code)), Sync()])
+    stream = np.concatenate([code if hide_latency else _take_turns(code), encode([Sync()])])
     return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors))
 
 
@@ -79,8 +80,7 @@ def with_tables(dram: Dram, config: Config, tables: int) -> Dram:
                 (*dram.tensors, tensor))
 
 
-def fill_tables(code: Sequence[Instruction], config: Config, tables: int,
-                segment: int) -> list[Instruction]:
+def fill_tables(code: Stream, config: Config, tables: int, segment: int) -> Stream:
     """The instructions with those that fill tables. If there are tiles left that nobody else uses,
     they stand before the first instruction of the ALU, so that what is needed sooner is loaded
     sooner; else before all others."""
@@ -88,15 +88,15 @@ def fill_tables(code: Sequence[Instruction], config: Config, tables: int,
     if tiles > room:
         raise CompileError(f"{tables} tables take {tiles} tiles of the accumulator, which has "
                            f"{room}; set larger acc_bytes")
-    used = footprint(encode(code))[Scratchpad.ACC]
+    used = footprint(code)[Scratchpad.ACC]
     first, begin = room - tiles, 0
     if used + tiles <= room:
         first = used
-        begin = next(number for number, each in enumerate(code) if each.engine == Engine.ALU)
+        begin = int(np.argmax(ENGINES[code["opcode"]] == Engine.ALU))
     load = Load(buffer=Scratchpad.ACC, segment=segment, sram=first, shape=(1, 1, tiles))
     fills = [Table(table=number, src=first + number * config.table_tiles)
              for number in range(tables)]
-    return [*code[:begin], load, *fills, *code[begin:]]
+    return np.concatenate([code[:begin], encode([load, *fills]), code[begin:]])
 
 
 def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:
@@ -107,11 +107,8 @@ def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:
     return Tensor(name, name, 0, (*buffer.shape[:-TILE_RANK], size), "uint8")
 
 
-def _in_turns(code: Sequence[Instruction]) -> Iterator[Instruction]:
+def _take_turns(code: Stream) -> Stream:
     """The instructions with a barrier wherever another engine goes on."""
-    before = None
-    for instruction in code:
-        if before is not None and instruction.engine != before:
-            yield Sync(action=SyncAction.BARRIER)
-        before = instruction.engine
-        yield instruction
+    engines = ENGINES[code["opcode"]]
+    changes = np.flatnonzero(np.diff(engines)) + 1
+    return np.insert(code, changes, encode([Sync(action=SyncAction.BARRIER)])[0])

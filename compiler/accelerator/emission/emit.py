@@ -13,15 +13,17 @@ from itertools import pairwise
 from ....isa.config import Config
 from ....isa.instructions import Engine, Instruction, Load
 from ....isa.program import Program
+from ....isa.stream import Stream, encode
 from ...errors import CompileError
 from ...nest import nest as ir
 from ...nest.listing import Printer
 from ..selection.hardware_loops import MOST_INSTRUCTIONS
 from ..selection.instruction_rules import Loops
-from ..selection.instructions import MicroKernels, fills
+from ..selection.instructions import MicroKernels, Tiles, fills
 from ..selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
 from .assemble_program import dram_of, fill_tables, program_of, with_tables
 from .chip_contents import Contents
+from .compiled.build import emit_words
 from .conditions import decision
 from .interleave_buffers import Interleaves, interleave_buffers
 from .scratchpads import place_buffers
@@ -63,11 +65,10 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     if tables:
         dram = with_tables(dram, config, tables)
     _check_length(nest)
-    for _ in emitter.of(nest.body)(Frame({}, {})):
-        pass
+    code, micro_ops = emit_words(emitter, MOST_INSTRUCTIONS) or emitter.emit_objects()
     if tables:
-        emitter.code = fill_tables(emitter.code, config, tables, segment=len(dram.segments))
-    return program_of(config, dram, emitter.code, emitter.kernels, hide_latency=hide_latency)
+        code = fill_tables(code, config, tables, segment=len(dram.segments))
+    return program_of(config, dram, code, micro_ops, hide_latency=hide_latency)
 
 
 def _check_length(nest: ir.Nest) -> None:
@@ -105,6 +106,13 @@ class Emitter:
         self.segments = {buffer: number for number, buffer
                          in enumerate((*nest.inputs, *nest.outputs), start=1)}
         self.bits = bits_in_dram(nest, config)
+
+    def emit_objects(self) -> tuple[Stream, list[Tiles]]:
+        """All instructions, without tokens, and the micro-ops: what `emit_words` gives too, one
+        object for each of them."""
+        for _ in self.of(self.nest.body)(Frame({}, {})):
+            pass
+        return encode(self.code), self.kernels.micro_ops
 
     def of(self, statement: ir.Statement) -> Step:
         """A function that emits a statement. It yields after each of its parts, so that threads
@@ -152,19 +160,14 @@ class Emitter:
         """A loop of which the next iteration begins before this one goes on. Each buffer that is
         filled ahead ends a section of the body: while an iteration is in one, the next is in the
         section before."""
-        allocated, statement = [], loop.body
-        while isinstance(statement, ir.Allocate):
-            allocated.append(self._enter_allocation(statement))
-            statement = statement.body
-        parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
-        filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
-                        for buffer in ahead_of(loop))
-        sections = [_sequence([self.of(each) for each in parts[begin:end]])
-                    for begin, end in pairwise((0, *filled, len(parts)))]
+        statements, parts = ahead_sections(loop)
+        allocated = [self._enter_allocation(each) for each in statements]
+        sections = [_sequence([self.of(each) for each in some]) for some in parts]
+        filled = len(sections) - 1
 
         def run(frame: Frame) -> Iterator[None]:
             under_way: list[Frame] = []         # the last to begin first
-            for value in range(loop.axis.extent + len(filled)):
+            for value in range(loop.axis.extent + filled):
                 if value < loop.axis.extent:
                     inside = frame.enter_iteration(loop.axis, value)
                     for enter in allocated:
@@ -173,7 +176,7 @@ class Emitter:
                 first = max(0, value - loop.axis.extent + 1)
                 for section, each in zip(sections[first:], under_way, strict=False):
                     yield from section(each)
-                del under_way[len(filled) - first:]
+                del under_way[filled - first:]
 
         return run
 
@@ -273,6 +276,18 @@ class Emitter:
                 if len(inside) <= len(whole):
                     return loads_of(inside, ends, 0)
         return loads_of(whole, ends, padding or 0)
+
+
+def ahead_sections(loop: ir.Loop) -> tuple[list[ir.Allocate], list[tuple[ir.Statement, ...]]]:
+    """The allocations of a loop that runs ahead, and the sections of its body."""
+    allocated, statement = [], loop.body
+    while isinstance(statement, ir.Allocate):
+        allocated.append(statement)
+        statement = statement.body
+    parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
+    filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
+                    for buffer in ahead_of(loop))
+    return allocated, [parts[begin:end] for begin, end in pairwise((0, *filled, len(parts)))]
 
 
 def ahead_of(loop: ir.Loop) -> list[ir.Buffer]:

@@ -213,7 +213,7 @@ class IntrinsicSite:
         left = clip_loops(self.axes, limits, frame.values)
         if left is None:
             return None
-        loops = self._shorter(left.extents)
+        loops = self.shorter_axes(left.extents)
         return Visit(loops, [operand.tile(loops, left.starts, frame) for operand in self.operands])
 
     def again(self, frame: Frame) -> Visit | None:
@@ -231,7 +231,8 @@ class IntrinsicSite:
         first, *others = found.tiles
         return found._replace(tiles=[first + Affine(-place.copies * place.step), *others])
 
-    def _shorter(self, extents: tuple[int, ...]) -> tuple[Axis, ...]:
+    def shorter_axes(self, extents: tuple[int, ...]) -> tuple[Axis, ...]:
+        """The axes with other extents."""
         if extents not in self.shorter:
             self.shorter[extents] = tuple(
                 axis if extent == axis.extent else Axis(axis.name, extent, axis.reduces)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ....isa.instructions import AluOp, Buffer, GemmFlags, Instruction, Requantize
+from ....isa.instructions import WINDOW_ROWS, AluOp, Buffer, GemmFlags, Instruction, Requantize
 from ...expression.affine import Affine
 from ...expression.expression import Axis
 from .depthwise_windows import depthwise_sums
@@ -33,6 +34,30 @@ class Loops:
 
 
 Rule = Callable[[Loops], Iterable[Instruction]]
+
+
+class Motion(NamedTuple):
+    """How a rule's instructions move when its operands do.
+
+    fields      of the instructions, each with the operand whose tile it follows. Micro-ops follow
+                the first three operands
+    anchors     for each operand, the one from which it always has the same distance; its own
+                number if it moves freely
+    multiples   by which operands that move freely may do so; others are another case
+    """
+
+    fields: tuple[tuple[str, int], ...]
+    anchors: tuple[int, ...]
+    multiples: tuple[int, ...]
+
+
+PRODUCT = Motion((), (0, 1, 2), (1, 1, 1))
+DEPTHWISE = Motion((), (0, 1, 2), (1, 1, WINDOW_ROWS))
+FILL = Motion((("dst", 0),), (0,), (1,))
+STEP = Motion((("dst", 0), ("lhs", 0), ("rhs", 1)), (0, 1), (1, 1))
+ELEMENT_WISE = Motion((("dst", 0), ("lhs", 1), ("rhs", 2)), (0, 1, 2), (1, 1, 1))
+IMMEDIATE = Motion((("dst", 0), ("src", 1)), (0, 1), (1, 1))
+REQUANTIZE = Motion((("dst", 0), ("src", 1), ("params", 2)), (0, 1, 2, 2, 2), (1, 1, 1, 1, 1))
 
 
 def gemm(loops: Loops) -> Iterable[Instruction]:

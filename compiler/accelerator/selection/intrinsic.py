@@ -61,7 +61,8 @@ ROUNDING_FLAGS = {Rounding.TWICE: RequantizeFlags(0), Rounding.EVEN: RequantizeF
 class Intrinsic:
     """What one step of an engine computes, where its operands lie, and the rule that gives
     instructions. Sums are started by instructions of their own, unless `begins` says that the rule
-    can begin them with what is added first (see `rules.Loops`)."""
+    can begin them with what is added first (see `rules.Loops`). Where a rule's instructions only
+    move with their operands, `motion` says so: the rule is not asked at every visit then."""
 
     name: str
     tensor: Tensor
@@ -69,6 +70,7 @@ class Intrinsic:
     engine: Engine
     rule: instruction_rules.Rule
     begins: bool = False
+    motion: instruction_rules.Motion | None = None
 
     def __post_init__(self) -> None:
         for tensor in (self.tensor, *self.tensor.inputs()):
@@ -119,7 +121,7 @@ def gemm(config: Config) -> Intrinsic:
     acc = compute("acc", (config.batch, config.block_out), lambda b, o: total(
         inp[b, k].cast("int32") * wgt[o, k].cast("int32"), k))
     return Intrinsic("gemm", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT}, Engine.GEMM,
-                     instruction_rules.gemm, begins=True)
+                     instruction_rules.gemm, begins=True, motion=instruction_rules.PRODUCT)
 
 
 def gemm_of_results(config: Config) -> Intrinsic:
@@ -140,7 +142,8 @@ def depthwise(config: Config) -> Intrinsic:
     acc = compute("acc", inp.shape, lambda b, o: total(
         inp[b, o + one].cast("int32") * wgt[o].cast("int32"), one))
     return Intrinsic("depthwise", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT},
-                     Engine.GEMM, instruction_rules.depthwise, begins=True)
+                     Engine.GEMM, instruction_rules.depthwise, begins=True,
+                     motion=instruction_rules.DEPTHWISE)
 
 
 def depthwise_of_results(config: Config) -> Intrinsic:
@@ -155,7 +158,7 @@ def fill(config: Config, value: int) -> Intrinsic:
     """A tile of results that are all the same: a border."""
     out = compute("out", (config.batch, config.block_out), lambda b, o: Constant(value, "int8"))
     return Intrinsic(f"fill[{value}]", out, {out: Scope.OUT}, Engine.ALU,
-                     instruction_rules.fill(value))
+                     instruction_rules.fill(value), motion=instruction_rules.FILL)
 
 
 def pool(config: Config) -> Intrinsic:
@@ -164,7 +167,8 @@ def pool(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: largest(source[b, o + one], one))
     return Intrinsic("pool", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(AluOp.MAX))
+                     instruction_rules.element_wise(AluOp.MAX),
+                     motion=instruction_rules.STEP)
 
 
 def pool_sum(config: Config) -> Intrinsic:
@@ -173,7 +177,8 @@ def pool_sum(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: total(source[b, o + one], one))
     return Intrinsic("pool_sum", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(AluOp.ADD))
+                     instruction_rules.element_wise(AluOp.ADD),
+                     motion=instruction_rules.STEP)
 
 
 def element_wise(config: Config, op: AluOp) -> Intrinsic:
@@ -193,7 +198,7 @@ def element_wise(config: Config, op: AluOp) -> Intrinsic:
     result = compute("result", shape, value)
     return Intrinsic(f"alu.{op.name.lower()}", result,
                      {result: Scope.ACC, left: Scope.ACC, right: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(op))
+                     instruction_rules.element_wise(op), motion=instruction_rules.ELEMENT_WISE)
 
 
 def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
@@ -204,7 +209,7 @@ def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
     result = compute("result", left.shape, lambda b, o: binary(operator, left[b, o], value))
     return Intrinsic(f"alui.{op.name.lower()}[{value}]", result,
                      {result: Scope.ACC, left: Scope.ACC}, Engine.ALU,
-                     instruction_rules.immediate(op, value))
+                     instruction_rules.immediate(op, value), motion=instruction_rules.IMMEDIATE)
 
 
 @dataclass(frozen=True)
@@ -252,6 +257,7 @@ def clamp_function(*, rounding: Rounding, zero_point: int, low: int, high: int) 
         narrow.pattern, flags=narrow.pattern.flags | RequantizeFlags.ACC))
 
 
+@lru_cache(FUNCTIONS)
 def requantize(config: Config, function: Function, lanes: int | None = None) -> Intrinsic:
     """A tile scaled to 8 bits, or to 32 if that is what the function gives, with the parameters
     of its channels; or so many lanes of a tile."""
@@ -265,4 +271,5 @@ def requantize(config: Config, function: Function, lanes: int | None = None) -> 
     scopes = {tensor: Scope.ACC for tensor in (acc, bias, multiplier, shift)}
     target = Scope.OUT if function.dtype == "int8" else Scope.ACC
     return Intrinsic(function.name, out, {out: target, **scopes}, Engine.ALU,
-                     instruction_rules.requantize(function.pattern))
+                     instruction_rules.requantize(function.pattern),
+                     motion=instruction_rules.REQUANTIZE)

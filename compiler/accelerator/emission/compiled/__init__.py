@@ -1,0 +1,1 @@
+"""The emitter as compiled code, over arrays."""

@@ -1,0 +1,362 @@
+"""A nest as tables of numbers, for compiled code to walk through (`walk`).
+
+Loops, conditions and allocations become operations with jumps; indices become affine forms over the
+values of loops; intrinsics and transfers become sites. What no table can say, such as virtual
+threads or a rule whose instructions do not simply follow their operands, is left to `emit.Emitter`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .....base.arrays import Array
+from .....isa.instructions import INSTRUCTION_BYTES, Load, MicroOp
+from .....isa.instructions import Buffer as Scratchpad
+from .....isa.stream import Stream, as_bytes, encode, from_bytes
+from ....expression.affine import Affine, margin
+from ....expression.expression import Axis
+from ....expression.intervals import conjuncts
+from ....nest import nest as ir
+from ...selection.hardware_loops import Walks
+from ...selection.instructions import MICRO_OPS
+from ...selection.intrinsic import Intrinsic, find_intrinsic
+from ..conditions import Limit
+from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
+from ..sum_starts import copied_tiles
+from . import records as tables
+from .plans import (
+    FILLED,
+    IMMEDIATE,
+    LENGTH,
+    LOADED,
+    OPERANDS,
+    UnsupportedError,
+    current_store,
+    plan_copy,
+    plan_intrinsic,
+    plan_start,
+)
+from .walk import walk
+
+if TYPE_CHECKING:
+    from ..emit import Emitter
+
+Words = tables.Bytes
+ROOM = 1024                 # words and micro-ops that there is room for at first
+MOST_RANK, MOST_AXES, MOST_OPERANDS = 12, 16, 8
+SCOPES = list(ir.Scope)
+
+
+class Builder:
+    """Makes the tables of a nest, and the plans of visits that a walk asks for."""
+
+    def __init__(self, emitter: Emitter):
+        self.emitter, self.config = emitter, emitter.config
+        self.store = current_store()
+        self.operations: list[list[int]] = []
+        self.slots: dict[Axis, int] = {}
+        self.form_numbers: dict[tuple[object, ...], int] = {}
+        self.forms: list[tuple[int, list[tuple[int, int]]]] = []
+        self.buffers = {buffer: number for number, buffer in enumerate(emitter.places)}
+        self.contents: dict[ir.Buffer, tuple[int, int]] = {}
+        self.sites: list[tuple[int, ...]] = []
+        self.extents: list[int] = []
+        self.limits: list[tuple[int, ...]] = []
+        self.operands: list[tuple[int, ...]] = []
+        self.steps: list[int] = []
+        self.transfers: list[tuple[int, ...]] = []
+        self.sides: list[tuple[int, ...]] = []
+        self.saved: list[int] = []
+        self.delays = 1
+        self.visited: list[tuple[IntrinsicSite, Intrinsic]] = []
+        self.copied: list[CopySite] = []
+        self.add(emitter.nest.body)
+
+    # Statements
+
+    def add(self, statement: ir.Statement) -> None:
+        """The operations of a statement."""
+        innermost = peel_loops(statement)[2]
+        if isinstance(innermost, ir.Invoke | ir.Start):
+            self._intrinsic(statement, innermost)
+            return
+        match statement:
+            case ir.Sequence():
+                for each in statement.statements:
+                    self.add(each)
+            case ir.Allocate():
+                self._allocate(statement)
+                self.add(statement.body)
+            case ir.Loop(kind=ir.LoopKind.SERIAL | ir.LoopKind.UNROLLED):
+                self._loop(statement)
+            case ir.When():
+                at = self._when(statement)
+                self.add(statement.body)
+                self.operations[at][4] = len(self.operations)
+            case ir.Copy():
+                self._copy(statement)
+            case _:
+                raise UnsupportedError
+
+    def _operation(self, kind: int, *, slot: int = 0, first: int = 0, count: int = 0,
+                   target: int = 0, delay: int = 0, extent: int = 0, sections: int = 1) -> int:
+        self.operations.append([kind, slot, first, count, target, delay, extent, sections])
+        return len(self.operations) - 1
+
+    def _slot(self, axis: Axis) -> int:
+        """Where the value of an axis lies; beside it is room for a counter."""
+        return self.slots.setdefault(axis, 2 * len(self.slots))
+
+    def _loop(self, loop: ir.Loop) -> None:
+        from ..emit import ahead_of
+
+        if loop.axis.extent < 1:
+            raise UnsupportedError
+        if ahead_of(loop):
+            self._ahead(loop)
+            return
+        slot = self._slot(loop.axis)
+        begin = self._operation(tables.LOOP, slot=slot) + 1
+        self.add(loop.body)
+        self._operation(tables.NEXT, slot=slot, extent=loop.axis.extent, target=begin)
+
+    def _ahead(self, loop: ir.Loop) -> None:
+        """A counter runs through all iterations and some more; each section of the body is in an
+        iteration of its own (`emit.ahead_sections`)."""
+        from ..emit import ahead_sections
+
+        allocated, sections = ahead_sections(loop)
+        slot, extent, first = self._slot(loop.axis), loop.axis.extent, len(self.saved)
+        self.delays = max(self.delays, len(sections))
+        self.saved += [self.buffers[each.buffer] for each in allocated]
+        begin = self._operation(tables.LOOP, slot=slot + 1) + 1
+        select = self._operation(tables.SELECT, slot=slot, extent=extent)
+        for each in allocated:
+            self._allocate(each)
+        self._operation(tables.SAVE, slot=slot, first=first, count=len(allocated),
+                        sections=len(sections))
+        self.operations[select][4] = len(self.operations)
+        for delay, parts in enumerate(sections):
+            select = self._operation(tables.SELECT, slot=slot, extent=extent, delay=delay,
+                                     first=first, count=len(allocated), sections=len(sections))
+            for each in parts:
+                self.add(each)
+            self.operations[select][4] = len(self.operations)
+        self._operation(tables.NEXT, slot=slot + 1, extent=extent + len(sections) - 1,
+                        target=begin)
+
+    def _when(self, statement: ir.When) -> int:
+        rooms = [margin(each) for each in conjuncts(statement.condition)]
+        forms = [self._fresh_form(each) for each in rooms if each is not None]
+        if len(forms) < len(rooms):
+            raise UnsupportedError
+        return self._operation(tables.WHEN, first=forms[0], count=len(forms))
+
+    def _allocate(self, statement: ir.Allocate) -> None:
+        buffer, emitter = statement.buffer, self.emitter
+        if buffer not in self.buffers or buffer in self.contents:
+            raise UnsupportedError
+        start = constant_start(statement, emitter.nest.inputs) if buffer in emitter.stable else None
+        self.contents[buffer] = (0, -1) if start is None else (self._fresh_forms(start), len(start))
+        self._operation(tables.ALLOCATE, first=self.buffers[buffer])
+
+    # Indices
+
+    def _form(self, form: Affine) -> int:
+        """The number of an affine form. The value of each of its axes is known where it is used."""
+        key = (form.constant, *form.terms.items())
+        if key not in self.form_numbers:
+            self.form_numbers[key] = self._fresh_form(form)
+        return self.form_numbers[key]
+
+    def _fresh_form(self, form: Affine) -> int:
+        for axis in form.terms:
+            if axis not in self.slots:
+                raise UnsupportedError
+        self.forms.append((form.constant, [(self.slots[axis], each)
+                                           for axis, each in form.terms.items()]))
+        return len(self.forms) - 1
+
+    def _fresh_forms(self, forms: Iterable[Affine]) -> int:
+        """The number of the first of several, one after the other."""
+        first = len(self.forms)
+        for each in forms:
+            self._fresh_form(each)
+        return first
+
+    # Sites
+
+    def _intrinsic(self, statement: ir.Statement, innermost: ir.Invoke | ir.Start) -> None:
+        emitter = self.emitter
+        intrinsic = find_intrinsic(innermost.intrinsic, emitter.intrinsics)
+        site = IntrinsicSite(statement, emitter.places, emitter.slides)
+        motion, is_start = intrinsic.motion, isinstance(innermost, ir.Start)
+        if site.blocks is not None or (motion is None and not is_start) or (
+                len(site.axes) > MOST_AXES or len(site.operands) > MOST_OPERANDS):
+            raise UnsupportedError
+        local = {axis: place for place, axis in enumerate(site.axes)}
+        limits = [self._limit(each, local) for each in site.limits]
+        slide = -1
+        if site.slide is not None:
+            slide = len(self.limits)
+            self.limits.append(self._limit(site.slide, local))
+        kind = self.store.kind_of((
+            intrinsic, is_start, self.config, innermost.value if isinstance(innermost, ir.Start)
+            and not intrinsic.begins else None, tuple(site.in_acc),
+            tuple(tuple(operand.steps) for operand in site.operands)))
+        self.sites.append((
+            len(self.extents), len(site.axes), len(self.limits), len(limits), len(self.operands),
+            len(site.operands), int(intrinsic.begins),
+            innermost.value if isinstance(innermost, ir.Start) else 0, slide, site.ring_step,
+            kind))
+        self.limits += limits
+        self.extents += [axis.extent for axis in site.axes]
+        for place, operand in enumerate(site.operands):
+            anchor, multiple = ((motion.anchors[place], motion.multiples[place])
+                                if motion is not None and not is_start else (place, 1))
+            self.operands.append((self.buffers[operand.buffer], self._form(operand.start),
+                                  len(self.steps), int(place in site.in_acc), anchor, multiple))
+            self.steps += operand.steps
+        self.visited.append((site, intrinsic))
+        self._operation(tables.START if is_start else tables.INVOKE, first=len(self.sites) - 1)
+
+    def _limit(self, limit: Limit, local: Mapping[Axis, int]) -> tuple[int, int, int]:
+        return (self._form(limit.room), -1 if limit.axis is None else local[limit.axis],
+                limit.step)
+
+    def _copy(self, copy: ir.Copy) -> None:
+        emitter = self.emitter
+        site = CopySite(copy, self.config, emitter.places, emitter.bits)
+        transfer, chip, target = site.transfer, site.chip.buffer, copy.target
+        if transfer.interleave is not None or chip.interleave is not None or (
+                2 * len(transfer.sides) > tables.KEY or len(site.start) > MOST_RANK):
+            raise UnsupportedError
+        bordered = transfer.loads and target.extents == target.buffer.shape and (
+            target.buffer in emitter.stable)
+        in_acc = chip.scope == ir.Scope.ACC
+        touched = self._walks_of(copied_tiles(0, site.chip).walks) if in_acc else 0
+        self.transfers.append((
+            self.buffers[chip], self.buffers[chip] if transfer.loads else -1,
+            self._form(site.tile), self._fresh_forms(site.start), len(site.start),
+            len(self.sides), len(transfer.sides), transfer.tile_rows, transfer.part_rows,
+            int(transfer.loads), int(bordered), touched, int(in_acc),
+            int(copy.padding is not None),
+            self.store.kind_of((transfer, copy.padding, emitter.segments[site.dram.buffer]))))
+        self.sides += [(size, side.extent, side.dram) for size, side
+                       in zip(transfer.sizes, transfer.sides, strict=True)]
+        self.copied.append(site)
+        self._operation(tables.COPY, first=len(self.transfers) - 1)
+
+    def _walks_of(self, walks: Walks) -> int:
+        with self.store.lock:
+            return self.store.walks_of(walks)
+
+    # Arrays
+
+    def arrays(self) -> tables.Tables:
+        """The tables, complete."""
+        lengths = [len(terms) for _, terms in self.forms]
+        terms = [term for _, some in self.forms for term in some]
+        lanes = any(buffer.scope == ir.Scope.ACC and buffer.parts > 1 for buffer in self.buffers)
+        return tables.Tables(
+            _records(self.operations, tables.OPERATION),
+            tables.Forms(np.array([0, *np.cumsum(lengths)], np.int64),
+                         np.array([slot for slot, _ in terms], np.int64),
+                         np.array([each for _, each in terms], np.int64),
+                         np.array([constant for constant, _ in self.forms], np.int64)),
+            _records(self._buffer_rows(), tables.BUFFER), _records(self.sites, tables.SITE),
+            np.array(self.extents, np.int64), _records(self.limits, tables.LIMIT),
+            _records(self.operands, tables.OPERAND), np.array(self.steps, np.int64),
+            _records(self.transfers, tables.TRANSFER), _records(self.sides, tables.SIDE),
+            np.array(self.saved, np.int64),
+            np.array([self.config.tiles(Scratchpad.UOP), FILLED, IMMEDIATE, int(lanes), *LOADED,
+                      LENGTH, MicroOp.size], np.int64),
+            as_bytes(encode([Load(buffer=Scratchpad.UOP, segment=MICRO_OPS)])))
+
+    def _buffer_rows(self) -> list[tuple[int, ...]]:
+        rows, copy = [], 0
+        for buffer, place in self.emitter.places.items():
+            rows.append((place.first, place.tiles, place.step, place.copies,
+                         SCOPES.index(buffer.scope), buffer.parts,
+                         *self.contents.get(buffer, (0, -1)), copy))
+            copy += place.copies
+        return rows
+
+    def new_state(self) -> tables.State:
+        copies, buffers = sum(each.copies for each in self.emitter.places.values()), len(
+            self.buffers)
+        acc = self.config.tiles(Scratchpad.ACC) * max(1, self.config.acc_groups)
+
+        def numbers(*shape: int) -> tables.Numbers:
+            return np.zeros(shape, np.int64)
+
+        return tables.State(
+            numbers(tables.COUNTERS), numbers(2 * len(self.slots) + 2), numbers(buffers),
+            numbers(buffers), numbers(buffers), numbers(copies, MOST_RANK + 1),
+            numbers(copies, tables.KEY + 1), numbers(buffers, self.delays),
+            np.zeros(ROOM, tables.SEQUENCE), np.full(tables.HEADS, -1, np.int64), numbers(ROOM),
+            np.zeros(ROOM, tables.NOTE), numbers(2 * acc + 1), numbers(tables.KEY + 1),
+            numbers(MOST_AXES), numbers(MOST_AXES), numbers(MOST_OPERANDS),
+            numbers(MOST_OPERANDS))
+
+    def plan(self, state: tables.State) -> None:
+        """Make the plan that a walk misses."""
+        number = int(state.key[tables.KEY])
+        key = state.key[:state.numbers[tables.KEYS]].tolist()
+        with self.store.lock:
+            if number >= len(self.sites):
+                number -= len(self.sites)
+                copy = self.copied[number]
+                plan_copy(self.store, self.transfers[number][-1], copy,
+                          self.emitter.segments[copy.dram.buffer], key)
+                return
+            kind, (site, intrinsic) = self.sites[number][-1], self.visited[number]
+            if isinstance(site.statement, ir.Start):
+                plan_start(self.store, kind, site,
+                           None if intrinsic.begins else site.statement.value, key)
+            else:
+                plan_intrinsic(self.store, kind, site, intrinsic, self.config, key)
+
+
+def _records(rows: Iterable[Iterable[int]], kind: np.dtype[np.void]) -> tables.Records:
+    found = np.array([tuple(row) for row in rows], np.int64)
+    return found.reshape(-1, len(kind)).view(kind).reshape(-1)
+
+
+def emit_words(emitter: Emitter, most: int) -> tuple[Stream, Array] | None:
+    """The instructions of a nest, at most so many, and its micro-ops, without tokens. None if only
+    the emitter itself can emit it, or refuses to and says why."""
+    try:
+        builder = Builder(emitter)
+        arrays, state = builder.arrays(), builder.new_state()
+        output = tables.Output(np.zeros((ROOM, INSTRUCTION_BYTES), np.uint8),
+                               np.zeros((ROOM, OPERANDS), np.uint16))
+        while True:
+            end = walk(arrays, builder.store.arrays(), state, output)
+            if end == tables.REFUSED or state.numbers[tables.WRITTEN] > most:
+                return None
+            if end == tables.DONE:
+                break
+            if end == tables.MISSING:
+                builder.plan(state)
+            else:
+                state, output = _with_more_room(state, output)
+    except UnsupportedError:
+        return None
+    written, uops = state.numbers[tables.WRITTEN], state.numbers[tables.UOPS]
+    return from_bytes(output.words[:written].tobytes()), output.uops[:uops]
+
+
+def _with_more_room(state: tables.State,
+                    output: tables.Output) -> tuple[tables.State, tables.Output]:
+    def twice(array: Array) -> Array:
+        return np.concatenate([array, np.zeros_like(array)])
+
+    return state._replace(known=twice(state.known), resident=twice(state.resident),
+                          noted=twice(state.noted)), tables.Output(
+                              twice(output.words), twice(output.uops))
+
+

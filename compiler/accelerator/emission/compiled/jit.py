@@ -1,0 +1,20 @@
+"""Compiling the emitter with numba, as `isa.verification.order.jit` does for the verifier. Other
+threads run meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .....base.numba_cache import enable_cache
+from .....isa.verification.order.jit import OPTIONS, helper, njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+__all__ = ["entry", "helper"]
+
+
+def entry(function: Function) -> Function:
+    """A compiled function for Python to call, kept in numba's cache."""
+    compiled: Function = njit(nogil=True, **OPTIONS)(function)
+    enable_cache(compiled, "emitter", needs_numba=False)
+    return compiled

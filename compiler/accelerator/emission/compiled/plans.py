@@ -1,0 +1,319 @@
+"""What an emitter writes when it visits a statement: instructions relative to where operands are.
+
+Visits of a statement differ in little: which tiles it starts with, and how far its loops run. For
+each combination of extents a rule is asked once, with tiles that begin near zero, and what it says
+is stored as words in which only tiles are left open. Statements of different nests are often alike,
+so plans are stored for all of them (`PlanStore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .....base.arrays import Array
+from .....isa.instructions import (
+    INSTRUCTION_BYTES,
+    AluI,
+    Gemm,
+    GemmFlags,
+    Instruction,
+    Load,
+    Store,
+    Window,
+)
+from ....expression.affine import Affine
+from ...selection.hardware_loops import Walks, offsets
+from ...selection.instruction_rules import Loops
+from ...selection.instructions import PLAIN, MicroKernels, Sequenced, Tiles, emit_fill, fills
+from ...selection.intrinsic import Intrinsic
+from ..sites import CopySite, IntrinsicSite
+from ..sum_starts import touched_tiles
+from ..transfers import Piece, Sides, load_pieces, store_pieces
+from . import records as tables
+from .records import head_of_key
+
+if TYPE_CHECKING:
+    from .....isa.config import Config
+
+OPERANDS = 3                # of micro-ops, and at most of words
+MOST_ROWS = 1 << 20         # of a store, which then makes room for another
+Row = list[int]
+
+
+class UnsupportedError(Exception):
+    """A nest that only `emit.Emitter` can emit."""
+
+
+@cache
+def offset_of(kind: type[Instruction], name: str) -> int:
+    """The byte of a word with which a field begins."""
+    return int(kind.dtype().fields[name][1])            # type: ignore[index]
+
+
+UOP = offset_of(Gemm, "uop")
+assert offset_of(Window, "uop") == UOP
+IMMEDIATE, FILLED = offset_of(AluI, "immediate"), offset_of(AluI, "dst")
+LOADED = (offset_of(Load, "sram"), offset_of(Load, "offset"))
+STORED = (offset_of(Store, "sram"), offset_of(Store, "offset"))
+LENGTH = offset_of(Load, "shape") + 2 * np.dtype("u2").itemsize     # the last of three
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A sequence of micro-ops: its first, and the number of the steps from there."""
+
+    first: Tiles
+    steps: int
+    count: int
+    mode: int
+
+
+class Relative(tuple[Tiles, ...]):
+    """A sequence of which nobody has asked for the micro-ops yet."""
+
+    first: Tiles
+    walks: Walks
+
+    def __new__(cls, first: Tiles, walks: Walks) -> Relative:
+        made = super().__new__(cls)
+        made.first, made.walks = first, walks
+        return made
+
+    def __len__(self) -> int:
+        count = 1
+        for walk in self.walks:
+            count *= walk.extent
+        return count
+
+
+class Recorder(MicroKernels):
+    """Takes down which sequences a rule places, instead of placing them."""
+
+    def __init__(self, config: Config, store: PlanStore):
+        super().__init__(config)
+        self.store = store
+        self.taken: list[Placed | Instruction] = []
+
+    def of_sum(self, first: Tiles, walks: Walks) -> Sequenced:
+        return Relative(first, walks)
+
+    def place(self, sequence: Sequenced, mode: GemmFlags = PLAIN) -> tuple[int, list[Load]]:
+        if isinstance(sequence, Relative):
+            first, steps = sequence.first, self.store.steps_of_walks(sequence.walks)
+        else:
+            first, steps = sequence[0], self.store.steps_of(tuple(
+                [tuple(map(int.__sub__, each, sequence[0])) for each in sequence]))
+        self.taken.append(Placed(first, steps, len(sequence), int(mode)))
+        return 0, []
+
+
+class Growing:
+    """An array that rows are appended to. Whoever has it from before keeps what was in it then."""
+
+    def __init__(self, kind: Any, *columns: int):
+        self.array: Array = np.zeros((64, *columns), kind)
+        self.count = 0
+
+    def extend(self, rows: Sequence[Any]) -> bool:
+        """Append some rows. Whether that took a new array."""
+        end = self.count + len(rows)
+        grows = end > len(self.array)
+        if grows:
+            larger = np.zeros((2 * end, *self.array.shape[1:]), self.array.dtype)
+            larger[:self.count] = self.array[:self.count]
+            self.array = larger
+        if rows:
+            self.array[self.count:end] = rows
+        self.count = end
+        return grows
+
+
+class PlanStore:
+    """The plans that were made so far. Threads may share it: a plan is found when all of it is
+    there, and arrays that were handed out stay as they are."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.heads = np.full(tables.HEADS, -1, np.int64)
+        self.plans, self.keys = Growing(tables.PLAN), Growing(np.int64, tables.KEY)
+        self.rows, self.words = Growing(np.int64, tables.ROW_SIZE), Growing(
+            np.uint8, INSTRUCTION_BYTES)
+        self.touched, self.walks = Growing(np.int64), Growing(tables.WALK)
+        self.loops, self.sequences = Growing(np.int64, 2), Growing(tables.STEPS)
+        self.steps = Growing(np.int64, OPERANDS)
+        self.kinds: dict[Hashable, int] = {}
+        self._words: dict[Instruction, int] = {}
+        self._walks: dict[Walks, int] = {}
+        self._steps: dict[Hashable, int] = {}
+        self._arrays = self._new_arrays()
+
+    def arrays(self) -> tables.Plans:
+        return self._arrays
+
+    def kind_of(self, what: Hashable) -> int:
+        """The number of a kind of visit: whatever decides, with its key, what its plan is."""
+        with self.lock:
+            return self.kinds.setdefault(what, len(self.kinds))
+
+    def add(self, kind: int, key: Sequence[int], rows: list[Row], others: list[Row],
+            touched: Iterable[Walks] = ()) -> None:
+        """A plan, with other rows where sums begin, or where a border is there."""
+        numbers = [self.walks_of(each) for each in touched]
+        first, begin = self.rows.count, self.touched.count
+        self.rows.extend(rows + others)
+        self.touched.extend(numbers)
+        uops = max(sum(row[tables.ROW_COUNT] for row in some
+                       if row[tables.ROW_KIND] == tables.PLACE) for some in (rows, others))
+        head = head_of_key(kind, key, len(key))
+        self.plans.extend([(self.heads[head], kind, first, len(rows), first + len(rows),
+                            len(others), begin, uops)])
+        self.keys.extend([[*key, *(0,) * (tables.KEY - len(key))]])
+        if any(array is not before for array, before in zip(self._new_arrays(), self._arrays,
+                                                            strict=True)):
+            self.heads = self.heads.copy()      # others see no plan that their arrays lack
+        self.heads[head] = self.plans.count - 1
+        self._arrays = self._new_arrays()
+
+    def _new_arrays(self) -> tables.Plans:
+        return tables.Plans(self.heads, *(each.array for each in (
+            self.plans, self.keys, self.rows, self.words, self.touched, self.walks, self.loops,
+            self.sequences, self.steps)))
+
+    def steps_of_walks(self, walks: Walks) -> int:
+        """The number of the micro-ops that loops are."""
+        if walks not in self._steps:
+            self._steps[walks] = self.steps_of(tuple(offsets(walks, OPERANDS)))
+        return self._steps[walks]
+
+    def steps_of(self, steps: tuple[Tiles, ...]) -> int:
+        """The number of some micro-ops, relative to the first."""
+        key = "steps", steps
+        if key not in self._steps:
+            self._steps[key] = self.sequences.count
+            self.sequences.extend([(self.steps.count, len(steps))])
+            self.steps.extend(steps)
+        return self._steps[key]
+
+    def walks_of(self, walks: Walks) -> int:
+        """The number of walks through one buffer."""
+        if walks not in self._walks:
+            reach = [(walk.extent - 1) * walk.steps[0] for walk in walks]
+            fill = [self.move(each, {"dst": 0}) for each in emit_fill(0, walks, 0)]
+            self._walks[walks] = self.walks.count
+            self.walks.extend([(self.loops.count, len(walks), sum(min(each, 0) for each in reach),
+                                sum(max(each, 0) for each in reach), self.rows.count, len(fill))])
+            self.loops.extend([(walk.extent, walk.steps[0]) for walk in walks])
+            self.rows.extend(fill)
+        return self._walks[walks]
+
+    def word(self, instruction: Instruction) -> int:
+        """The number of a word."""
+        if instruction not in self._words:
+            self._words[instruction] = self.words.count
+            self.words.extend([np.frombuffer(instruction.encode(), np.uint8)])
+        return self._words[instruction]
+
+    def move(self, instruction: Instruction, follows: dict[str, int]) -> Row:
+        """A word whose fields follow operands."""
+        row = [tables.MOVE, self.word(instruction), 0, 0, len(follows), *(0,) * 9]
+        for place, (name, operand) in enumerate(follows.items()):
+            row[tables.ROW_MOVED + place] = getattr(instruction, name)
+            row[tables.ROW_OPERAND + place] = operand
+            row[tables.ROW_FIELD + place] = offset_of(type(instruction), name)
+        return row
+
+    def rows_of(self, taken: Iterable[Placed | Instruction], follows: dict[str, int],
+                firsts: Sequence[int]) -> list[Row]:
+        """What a rule said for tiles that begin somewhere, relative to these."""
+        found: list[Row] = []
+        for each in taken:
+            if isinstance(each, Placed):
+                moved = [tile - first for tile, first in zip(each.first, firsts, strict=False)]
+                found.append([tables.PLACE, 0, each.mode, each.steps, each.count, *moved,
+                              *(0,) * 6])
+            elif isinstance(each, Gemm | Window):
+                found.append([tables.USE, self.word(each), 0, 0, 0, each.uop, 0, 0, 0, 0, 0, UOP,
+                              0, 0])
+            else:
+                row = self.move(each, follows)
+                for place, operand in enumerate(follows.values()):
+                    row[tables.ROW_MOVED + place] -= firsts[operand]
+                found.append(row)
+        return found
+
+
+STORES = [PlanStore()]      # the one that is filled
+
+
+def current_store() -> PlanStore:
+    """The store of this process, or a new one if that is full."""
+    if STORES[-1].rows.count + STORES[-1].steps.count > MOST_ROWS:
+        STORES[:] = [PlanStore()]
+    return STORES[-1]
+
+
+def plan_intrinsic(store: PlanStore, kind: int, site: IntrinsicSite, intrinsic: Intrinsic,
+                   config: Config, key: Sequence[int]) -> None:
+    """The plan of an intrinsic for extents of its loops, and for tiles that keep their distance, or
+    move by multiples."""
+    motion = intrinsic.motion
+    assert motion is not None, "these are not walked"
+    axes = site.shorter_axes(tuple(key[:len(site.axes)]))
+    firsts = key[len(axes):]
+    tiles = [Affine(first, {axis: step for axis, step in zip(axes, operand.steps, strict=True)
+                            if step})
+             for first, operand in zip(firsts, site.operands, strict=True)]
+
+    def rows(begins: bool) -> list[Row]:
+        recorder = Recorder(config, store)
+        for each in intrinsic.rule(Loops(axes, tiles, recorder, begins=begins)):
+            recorder.taken.append(each)
+        return store.rows_of(recorder.taken, dict(motion.fields), firsts)
+
+    touched = [touched_tiles(axes, tiles[place]).walks for place in site.in_acc]
+    store.add(kind, key, rows(False), rows(True) if intrinsic.begins else [], touched)
+
+
+def plan_start(store: PlanStore, kind: int, site: IntrinsicSite, value: int | None,
+               key: Sequence[int]) -> None:
+    """The plan of where sums start, which are given a value if there is one."""
+    axes = site.shorter_axes(tuple(key[:len(site.axes)]))
+    tile = Affine(0, {axis: step for axis, step in zip(axes, site.operands[0].steps, strict=True)
+                      if step})
+    filled = [] if value is None else [store.move(each, {"dst": 0})
+                                       for each in fills(axes, tile, value)]
+    store.add(kind, key, filled, [], [touched_tiles(axes, tile).walks])
+
+
+def plan_copy(store: PlanStore, kind: int, site: CopySite, segment: int,
+              key: Sequence[int]) -> None:
+    """The plan of a transfer with some of its tiles outside of DRAM."""
+    transfer, padding = site.transfer, site.copy.padding
+    sides: Sides = tuple(side._replace(before=before, after=after) for side, before, after in zip(
+        transfer.sides, key[::2], key[1::2], strict=True))
+
+    def rows(pieces: Iterable[Piece], make: Callable[[Piece], Instruction],
+             fields: tuple[int, int]) -> list[Row]:
+        return [[tables.PIECE, store.word(make(each)), 0, 0, int(each.reads), each.sram,
+                 each.offset, 0, 0, 0, 0, *fields, 0] for each in pieces]
+
+    def load(pad_value: int) -> Callable[[Piece], Instruction]:
+        return lambda each: Load(buffer=transfer.scratchpad, segment=segment, pad_value=pad_value,
+                                 shape=each.shape, sram_pitch=each.sram_pitch[0],
+                                 stride=each.stride, pad=each.pad)
+
+    if not transfer.loads:
+        store.add(kind, key, rows(
+            store_pieces(sides, transfer.tile_bytes),
+            lambda each: Store(buffer=transfer.scratchpad, segment=segment, shape=each.shape,
+                               stride=each.stride, sram_pitch=each.sram_pitch), STORED), [])
+        return
+    whole = load_pieces(sides, transfer.tile_bytes, padded=padding is not None)
+    inside = load_pieces(sides, transfer.tile_bytes, padded=False)
+    store.add(kind, key, rows(whole, load(padding or 0), LOADED), rows(inside, load(0), LOADED))

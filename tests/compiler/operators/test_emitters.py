@@ -1,0 +1,80 @@
+"""Both emitters, compiled code and objects, give the same streams: any operator, accelerator and
+schedule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from microtron.compiler.accelerator.emission import emit as module
+from microtron.compiler.accelerator.emission.compiled.build import emit_words
+from microtron.compiler.accelerator.emission.emit import Emitter
+from microtron.compiler.compile import compile_op, schedules_of
+from microtron.compiler.errors import CompileError
+from microtron.isa.config import PRESETS, tiny
+
+from .operations import CONFIGS
+from .shapes import ANY
+
+QUICK, LONG = 2, 250        # schedules of each operator in `make test` and in `make soak`
+ACCELERATORS = {
+    **CONFIGS, "small": PRESETS["small"],
+    "few micro-ops": replace(tiny, uop_bytes=64),
+}
+SQUARE = {name: each for name, each in ACCELERATORS.items() if each.block_in == each.block_out}
+
+
+class Comparison:
+    """Takes the place of `emit_words`: what it emits is emitted a second time, as objects."""
+
+    def __init__(self):
+        self.emitted = Counter()
+
+    def __call__(self, emitter, most):
+        found = emit_words(emitter, most)
+        self.emitted["words" if found is not None else "objects"] += 1
+        if found is not None:
+            other = Emitter(emitter.config, emitter.nest, emitter.intrinsics)
+            code, micro_ops = other.emit_objects()
+            assert found[0].tobytes() == code.tobytes()
+            assert found[1].tolist() == list(map(list, micro_ops))
+        return found
+
+
+@pytest.fixture(scope="module")
+def compared():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "emit_words", Comparison())
+        yield module.emit_words
+
+
+def compile_any(data, operator):
+    """An operator of any shape with any knobs, on any accelerator."""
+    spec = data.draw(ANY[operator])
+    config = ACCELERATORS[data.draw(st.sampled_from(sorted(ACCELERATORS)))]
+    try:
+        found = [] if operator == "transposed" else list(schedules_of(spec, config))
+        form, knobs = data.draw(st.sampled_from(found)) if found else (None, None)
+        compile_op(spec, config, form=form, knobs=knobs)
+    except CompileError:
+        pass                    # both refuse, or nothing fits
+
+
+@pytest.mark.parametrize("operator", ANY)
+@given(data=st.data())
+@settings(max_examples=QUICK, suppress_health_check=list(HealthCheck), deadline=None)
+def test_streams_are_the_same(compared, operator, data):
+    compile_any(data, operator)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("operator", ANY)
+@given(data=st.data())
+@settings(max_examples=LONG, suppress_health_check=list(HealthCheck), deadline=None)
+def test_many_streams_are_the_same(compared, operator, data):
+    compile_any(data, operator)
+    print(dict(compared.emitted))
