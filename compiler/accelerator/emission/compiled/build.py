@@ -142,8 +142,8 @@ class Builder:
         for delay, parts in enumerate(sections):
             select = self._operation(tables.SELECT, slot=slot, extent=extent, delay=delay,
                                      first=first, count=len(allocated), sections=len(sections))
-            for each in parts:
-                self.add(each)
+            for part in parts:
+                self.add(part)
             self.operations[select][4] = len(self.operations)
         self._operation(tables.NEXT, slot=slot + 1, extent=extent + len(sections) - 1,
                         target=begin)
@@ -277,7 +277,8 @@ class Builder:
             as_bytes(encode([Load(buffer=Scratchpad.UOP, segment=MICRO_OPS)])))
 
     def _buffer_rows(self) -> list[tuple[int, ...]]:
-        rows, copy = [], 0
+        rows: list[tuple[int, ...]] = []
+        copy = 0
         for buffer, place in self.emitter.places.items():
             rows.append((place.first, place.tiles, place.step, place.copies,
                          SCOPES.index(buffer.scope), buffer.parts,
@@ -323,7 +324,7 @@ class Builder:
 
 def _records(rows: Iterable[Iterable[int]], kind: np.dtype[np.void]) -> tables.Records:
     found = np.array([tuple(row) for row in rows], np.int64)
-    return found.reshape(-1, len(kind)).view(kind).reshape(-1)
+    return found.reshape(-1, len(kind.names or ())).view(kind).reshape(-1)
 
 
 def emit_words(emitter: Emitter, most: int) -> tuple[Stream, Array] | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +49,6 @@ class UnsupportedError(Exception):
     """A nest that only `emit.Emitter` can emit."""
 
 
-@cache
 def offset_of(kind: type[Instruction], name: str) -> int:
     """The byte of a word with which a field begins."""
     return int(kind.dtype().fields[name][1])            # type: ignore[index]
