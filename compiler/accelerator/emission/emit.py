@@ -8,7 +8,6 @@ that the nest names brings a rule that says how (`rules`). Scratchpad places are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
 
 from ....isa.config import Config
 from ....isa.instructions import Engine, Instruction, Load
@@ -20,24 +19,22 @@ from ...nest.listing import Printer
 from ..selection.hardware_loops import MOST_INSTRUCTIONS
 from ..selection.instruction_rules import Loops
 from ..selection.instructions import MicroKernels, Tiles, fills
-from ..selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
+from ..selection.intrinsic import Intrinsic, collect_intrinsics, find_intrinsic
 from .assemble_program import dram_of, fill_tables, program_of, with_tables
 from .chip_contents import Contents
 from .compiled.build import emit_words
 from .conditions import decision
 from .interleave_buffers import Interleaves, interleave_buffers
-from .scratchpads import place_buffers
+from .placed_nest import PlacedNest, ahead_of, ahead_sections
 from .sites import (
     CopySite,
     Frame,
     IntrinsicSite,
     constant_start,
     peel_loops,
-    single_writer_buffers,
-    slides_of,
 )
 from .sum_starts import Starts, copied_tiles, touched_tiles
-from .transfers import Ends, Sides, bits_in_dram, load_pieces, loads_of, store_pieces, stores_of
+from .transfers import Ends, Sides, load_pieces, loads_of, store_pieces, stores_of
 
 Step = Callable[[Frame], Iterator[None]]
 
@@ -54,18 +51,18 @@ def emit(nest: ir.Nest, config: Config, intrinsics: Iterable[Intrinsic] = (), *,
     """
     known = collect_intrinsics(config, intrinsics)
     try:
-        emitter = Emitter(config, interleave_buffers(nest, interleaves or {}, config), known)
+        placed = PlacedNest(config, interleave_buffers(nest, interleaves or {}, config), known)
     except CompileError:                    # no room to fill up groups
         if not interleaves:
             raise
-        emitter = Emitter(config, interleave_buffers(nest, interleaves, config, filled=False),
-                          known)
-    nest = emitter.nest
-    dram = dram_of(nest, emitter.bits)
+        placed = PlacedNest(config, interleave_buffers(nest, interleaves, config, filled=False),
+                            known)
+    nest = placed.nest
+    dram = dram_of(nest, placed.bits)
     if tables:
         dram = with_tables(dram, config, tables)
     _check_length(nest)
-    code, micro_ops = emit_words(emitter, MOST_INSTRUCTIONS) or emitter.emit_objects()
+    code, micro_ops = emit_words(placed, MOST_INSTRUCTIONS) or Emitter(placed).emit_objects()
     if tables:
         code = fill_tables(code, config, tables, segment=len(dram.segments))
     return program_of(config, dram, code, micro_ops, hide_latency=hide_latency)
@@ -94,18 +91,14 @@ def _count_unrolled(statement: ir.Statement) -> int:
 class Emitter:
     """Turns statements into functions that emit them, and holds the instructions emitted so far."""
 
-    def __init__(self, config: Config, nest: ir.Nest, intrinsics: Intrinsics):
-        self.config, self.nest, self.intrinsics = config, nest, intrinsics
+    def __init__(self, placed: PlacedNest):
+        self.config, self.nest, self.intrinsics = placed.config, placed.nest, placed.intrinsics
+        self.places, self.stable, self.slides = placed.places, placed.stable, placed.slides
+        self.segments, self.bits = placed.segments, placed.bits
         self.code: list[Instruction] = []
-        self.kernels = MicroKernels(config)
-        self.places = place_buffers(nest, config)
+        self.kernels = MicroKernels(self.config)
         self.contents = Contents(self.places)
-        self.stable = single_writer_buffers(nest)
-        self.slides = slides_of(nest)
         self.starts = Starts()
-        self.segments = {buffer: number for number, buffer
-                         in enumerate((*nest.inputs, *nest.outputs), start=1)}
-        self.bits = bits_in_dram(nest, config)
 
     def emit_objects(self) -> tuple[Stream, list[Tiles]]:
         """All instructions, without tokens, and the micro-ops: what `emit_words` gives too, one
@@ -276,33 +269,6 @@ class Emitter:
                 if len(inside) <= len(whole):
                     return loads_of(inside, ends, 0)
         return loads_of(whole, ends, padding or 0)
-
-
-def ahead_sections(loop: ir.Loop) -> tuple[list[ir.Allocate], list[tuple[ir.Statement, ...]]]:
-    """The allocations of a loop that runs ahead, and the sections of its body."""
-    allocated, statement = [], loop.body
-    while isinstance(statement, ir.Allocate):
-        allocated.append(statement)
-        statement = statement.body
-    parts = statement.statements if isinstance(statement, ir.Sequence) else (statement,)
-    filled = sorted(1 + max(number for number, part in enumerate(parts) if _fills(part, buffer))
-                    for buffer in ahead_of(loop))
-    return allocated, [parts[begin:end] for begin, end in pairwise((0, *filled, len(parts)))]
-
-
-def ahead_of(loop: ir.Loop) -> list[ir.Buffer]:
-    """The buffers that a loop fills an iteration ahead."""
-    statement, found = loop.body, []
-    while isinstance(statement, ir.Allocate):
-        found += [statement.buffer] if statement.ahead else []
-        statement = statement.body
-    return found
-
-
-def _fills(statement: ir.Statement, buffer: ir.Buffer) -> bool:
-    """Whether something in a statement writes to a buffer."""
-    return any(isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer
-               for each in ir.statements_of(statement))
 
 
 def _sequence(steps: list[Step]) -> Step:

@@ -34,12 +34,11 @@ class Comparison:
     def __init__(self):
         self.emitted = Counter()
 
-    def __call__(self, emitter, most):
-        found = emit_words(emitter, most)
+    def __call__(self, placed, most):
+        found = emit_words(placed, most)
         self.emitted["words" if found is not None else "objects"] += 1
         if found is not None:
-            other = Emitter(emitter.config, emitter.nest, emitter.intrinsics)
-            code, micro_ops = other.emit_objects()
+            code, micro_ops = Emitter(placed).emit_objects()
             assert found[0].tobytes() == code.tobytes()
             assert found[1].tolist() == list(map(list, micro_ops))
         return found

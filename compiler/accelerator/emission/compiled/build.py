@@ -8,7 +8,6 @@ threads or a rule whose instructions do not simply follow their operands, is lef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,10 @@ from ...selection.hardware_loops import Walks
 from ...selection.instructions import MICRO_OPS
 from ...selection.intrinsic import Intrinsic, find_intrinsic
 from ..conditions import Limit
+from ..placed_nest import PlacedNest, ahead_of, ahead_sections
 from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
 from ..sum_starts import copied_tiles
-from . import records as tables
+from . import nest_arrays as tables
 from .plans import (
     FILLED,
     IMMEDIATE,
@@ -41,9 +41,6 @@ from .plans import (
 )
 from .walk import walk
 
-if TYPE_CHECKING:
-    from ..emit import Emitter
-
 Words = tables.Bytes
 ROOM = 1024                 # words and micro-ops that there is room for at first
 MOST_RANK, MOST_AXES, MOST_OPERANDS = 12, 16, 8
@@ -53,14 +50,14 @@ SCOPES = list(ir.Scope)
 class Builder:
     """Makes the tables of a nest, and the plans of visits that a walk asks for."""
 
-    def __init__(self, emitter: Emitter):
-        self.emitter, self.config = emitter, emitter.config
+    def __init__(self, placed: PlacedNest):
+        self.placed, self.config = placed, placed.config
         self.store = current_store()
         self.operations: list[list[int]] = []
         self.slots: dict[Axis, int] = {}
         self.form_numbers: dict[tuple[object, ...], int] = {}
         self.forms: list[tuple[int, list[tuple[int, int]]]] = []
-        self.buffers = {buffer: number for number, buffer in enumerate(emitter.places)}
+        self.buffers = {buffer: number for number, buffer in enumerate(placed.places)}
         self.contents: dict[ir.Buffer, tuple[int, int]] = {}
         self.sites: list[tuple[int, ...]] = []
         self.extents: list[int] = []
@@ -73,7 +70,7 @@ class Builder:
         self.delays = 1
         self.visited: list[tuple[IntrinsicSite, Intrinsic]] = []
         self.copied: list[CopySite] = []
-        self.add(emitter.nest.body)
+        self.add(placed.nest.body)
 
     # Statements
 
@@ -111,8 +108,6 @@ class Builder:
         return self.slots.setdefault(axis, 2 * len(self.slots))
 
     def _loop(self, loop: ir.Loop) -> None:
-        from ..emit import ahead_of
-
         if loop.axis.extent < 1:
             raise UnsupportedError
         if ahead_of(loop):
@@ -125,9 +120,7 @@ class Builder:
 
     def _ahead(self, loop: ir.Loop) -> None:
         """A counter runs through all iterations and some more; each section of the body is in an
-        iteration of its own (`emit.ahead_sections`)."""
-        from ..emit import ahead_sections
-
+        iteration of its own (`placed_nest.ahead_sections`)."""
         allocated, sections = ahead_sections(loop)
         slot, extent, first = self._slot(loop.axis), loop.axis.extent, len(self.saved)
         self.delays = max(self.delays, len(sections))
@@ -156,10 +149,10 @@ class Builder:
         return self._operation(tables.WHEN, first=forms[0], count=len(forms))
 
     def _allocate(self, statement: ir.Allocate) -> None:
-        buffer, emitter = statement.buffer, self.emitter
+        buffer, placed = statement.buffer, self.placed
         if buffer not in self.buffers or buffer in self.contents:
             raise UnsupportedError
-        start = constant_start(statement, emitter.nest.inputs) if buffer in emitter.stable else None
+        start = constant_start(statement, placed.nest.inputs) if buffer in placed.stable else None
         self.contents[buffer] = (0, -1) if start is None else (self._fresh_forms(start), len(start))
         self._operation(tables.ALLOCATE, first=self.buffers[buffer])
 
@@ -190,9 +183,9 @@ class Builder:
     # Sites
 
     def _intrinsic(self, statement: ir.Statement, innermost: ir.Invoke | ir.Start) -> None:
-        emitter = self.emitter
-        intrinsic = find_intrinsic(innermost.intrinsic, emitter.intrinsics)
-        site = IntrinsicSite(statement, emitter.places, emitter.slides)
+        placed = self.placed
+        intrinsic = find_intrinsic(innermost.intrinsic, placed.intrinsics)
+        site = IntrinsicSite(statement, placed.places, placed.slides)
         motion, is_start = intrinsic.motion, isinstance(innermost, ir.Start)
         if site.blocks is not None or (motion is None and not is_start) or (
                 len(site.axes) > MOST_AXES or len(site.operands) > MOST_OPERANDS):
@@ -228,14 +221,14 @@ class Builder:
                 limit.step)
 
     def _copy(self, copy: ir.Copy) -> None:
-        emitter = self.emitter
-        site = CopySite(copy, self.config, emitter.places, emitter.bits)
+        placed = self.placed
+        site = CopySite(copy, self.config, placed.places, placed.bits)
         transfer, chip, target = site.transfer, site.chip.buffer, copy.target
         if transfer.interleave is not None or chip.interleave is not None or (
                 2 * len(transfer.sides) > tables.KEY or len(site.start) > MOST_RANK):
             raise UnsupportedError
         bordered = transfer.loads and target.extents == target.buffer.shape and (
-            target.buffer in emitter.stable)
+            target.buffer in placed.stable)
         in_acc = chip.scope == ir.Scope.ACC
         touched = self._walks_of(copied_tiles(0, site.chip).walks) if in_acc else 0
         self.transfers.append((
@@ -244,7 +237,7 @@ class Builder:
             len(self.sides), len(transfer.sides), transfer.tile_rows, transfer.part_rows,
             int(transfer.loads), int(bordered), touched, int(in_acc),
             int(copy.padding is not None),
-            self.store.kind_of((transfer, copy.padding, emitter.segments[site.dram.buffer]))))
+            self.store.kind_of((transfer, copy.padding, placed.segments[site.dram.buffer]))))
         self.sides += [(size, side.extent, side.dram) for size, side
                        in zip(transfer.sizes, transfer.sides, strict=True)]
         self.copied.append(site)
@@ -279,7 +272,7 @@ class Builder:
     def _buffer_rows(self) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []
         copy = 0
-        for buffer, place in self.emitter.places.items():
+        for buffer, place in self.placed.places.items():
             rows.append((place.first, place.tiles, place.step, place.copies,
                          SCOPES.index(buffer.scope), buffer.parts,
                          *self.contents.get(buffer, (0, -1)), copy))
@@ -287,7 +280,7 @@ class Builder:
         return rows
 
     def new_state(self) -> tables.State:
-        copies, buffers = sum(each.copies for each in self.emitter.places.values()), len(
+        copies, buffers = sum(each.copies for each in self.placed.places.values()), len(
             self.buffers)
         acc = self.config.tiles(Scratchpad.ACC) * max(1, self.config.acc_groups)
 
@@ -312,7 +305,7 @@ class Builder:
                 number -= len(self.sites)
                 copy = self.copied[number]
                 plan_copy(self.store, self.transfers[number][-1], copy,
-                          self.emitter.segments[copy.dram.buffer], key)
+                          self.placed.segments[copy.dram.buffer], key)
                 return
             kind, (site, intrinsic) = self.sites[number][-1], self.visited[number]
             if isinstance(site.statement, ir.Start):
@@ -327,11 +320,11 @@ def _records(rows: Iterable[Iterable[int]], kind: np.dtype[np.void]) -> tables.R
     return found.reshape(-1, len(kind.names or ())).view(kind).reshape(-1)
 
 
-def emit_words(emitter: Emitter, most: int) -> tuple[Stream, Array] | None:
+def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
     """The instructions of a nest, at most so many, and its micro-ops, without tokens. None if only
     the emitter itself can emit it, or refuses to and says why."""
     try:
-        builder = Builder(emitter)
+        builder = Builder(placed)
         arrays, state = builder.arrays(), builder.new_state()
         output = tables.Output(np.zeros((ROOM, INSTRUCTION_BYTES), np.uint8),
                                np.zeros((ROOM, OPERANDS), np.uint16))

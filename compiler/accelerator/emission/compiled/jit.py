@@ -3,13 +3,9 @@ threads run meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 from .....base.numba_cache import enable_cache
-from .....isa.verification.order.jit import OPTIONS, helper, njit
+from .....isa.verification.order.jit import OPTIONS, Function, helper, njit
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 __all__ = ["entry", "helper"]
 
 

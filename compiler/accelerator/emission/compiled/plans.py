@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from .....base.arrays import Array
 from .....isa.instructions import (
@@ -34,8 +35,8 @@ from ...selection.intrinsic import Intrinsic
 from ..sites import CopySite, IntrinsicSite
 from ..sum_starts import touched_tiles
 from ..transfers import Piece, Sides, load_pieces, store_pieces
-from . import records as tables
-from .records import head_of_key
+from . import nest_arrays as tables
+from .nest_arrays import head_of_key
 
 if TYPE_CHECKING:
     from .....isa.config import Config
@@ -114,11 +115,11 @@ class Recorder(MicroKernels):
 class Growing:
     """An array that rows are appended to. Whoever has it from before keeps what was in it then."""
 
-    def __init__(self, kind: Any, *columns: int):
+    def __init__(self, kind: npt.DTypeLike, *columns: int):
         self.array: Array = np.zeros((64, *columns), kind)
         self.count = 0
 
-    def extend(self, rows: Sequence[Any]) -> bool:
+    def extend(self, rows: Sequence[npt.ArrayLike]) -> bool:
         """Append some rows. Whether that took a new array."""
         end = self.count + len(rows)
         grows = end > len(self.array)

@@ -8,7 +8,7 @@ in arrays of the caller.
 # No postponed annotations here: numba reads the functions as they are.
 from .....base.source_digest import source_number
 from .jit import entry, helper
-from .records import (
+from .nest_arrays import (
     ALLOCATE,
     AT,
     BROKEN,
@@ -38,7 +38,7 @@ from .records import (
     Tables,
     head_of_key,
 )
-from .sums import clear_touched, forget_sum
+from .pending_sums import clear_touched, forget_sum
 from .write import write_rows, write_transfers
 
 MADE_FROM = float(source_number(__name__))

@@ -1,7 +1,7 @@
 """Words and micro-ops: what a plan says, written for the tiles of a visit. Compiled with numba."""
 
 from .jit import helper
-from .records import (
+from .nest_arrays import (
     HEADS,
     KNOWN,
     OFFSET_LIMIT,

@@ -1,7 +1,7 @@
 """Sums that begin with their first product: `sum_starts` as compiled code."""
 
 from .jit import helper
-from .records import (
+from .nest_arrays import (
     BROKEN,
     MARK,
     NOTED,
