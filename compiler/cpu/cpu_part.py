@@ -15,7 +15,7 @@ from ...base.checked_values import show_name
 from ...base.processor import Target
 from ..errors import attributed_to
 from ..expression.expression import walk
-from ..expression.tensor import Tensor, compute, constant, in_order
+from ..expression.tensor import Tensor, compute, constant, topological_order
 from ..graph.evaluate_graph import compute_node
 from ..graph.graph import Graph
 from ..graph.operation import Value
@@ -119,7 +119,7 @@ class _Builder:
         """Whether just one other node reads it, which may compute it on the way."""
         readers = self.graph.readers.get(name, ())
         return name not in self.graph.outputs and len(readers) == 1 and (
-            sum(1 for each in in_order(tensor) if each.body is not None
+            sum(1 for each in topological_order(tensor) if each.body is not None
                 for _ in walk(each.body)) < MOST_NODES)
 
     def _constant(self, name: str) -> Array | None:
@@ -183,7 +183,7 @@ class _Builder:
     def _schedule(self, name: str, schedule: Schedule) -> None:
         """Compute a tensor as a schedule says."""
         nest = lower(schedule)
-        given = [each for each in in_order(*schedule.outputs) if each.body is None]
+        given = [each for each in topological_order(*schedule.outputs) if each.body is None]
         renamed = {nest.outputs[0]: self._result(name)}
         names = {tensor: each for each, tensor in self.tensors.items()}
         for tensor, buffer in zip(given, nest.inputs, strict=True):
@@ -209,7 +209,7 @@ class _Builder:
 
     def _take(self, steps: Steps, renamed: Mapping[Buffer, Buffer] | None = None) -> None:
         for kernel in steps.kernels:
-            self.kernels.append(kernel.on(renamed or {}))
+            self.kernels.append(kernel.with_buffers(renamed or {}))
         self.scratch += steps.scratch
 
     def finish(self) -> Part:
@@ -245,7 +245,7 @@ def compile_function(output: Tensor, target: Target) -> Part:
     """A tensor as a part of its own; what it reads and it itself go by their names."""
     nest = lower(default_schedule(output, target))
     steps = steps_of(nest.body, "kernel_0", output.name)
-    given = [each for each in in_order(output) if each.body is None]
+    given = [each for each in topological_order(output) if each.body is None]
     return assemble_part(target, steps.kernels, {}, steps.scratch,
                          {each.name: each for each in nest.inputs}, {output.name: nest.outputs[0]},
                          {each.name: TensorType(each.shape, each.dtype)

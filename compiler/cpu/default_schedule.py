@@ -9,12 +9,12 @@ from math import prod
 from ...base.processor import Target
 from ..expression.expression import BOOL, INDEX, Axis, Element, Reduction, walk
 from ..expression.rewrite import with_tensor
-from ..expression.tensor import Tensor, in_order
+from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
 from ..schedule.stage import Stage
 from .code.writer import SIZES
-from .lane_sums import along_memory, in_lanes
+from .lane_sums import along_memory, split_into_lane_sums
 from .strides import Strides, strides_of
 
 VECTORS = 2             # that are computed side by side: one waits while the other works
@@ -70,10 +70,10 @@ def _elements(tensor: Tensor) -> list[Element]:
 
 def _with_lane_sums(output: Tensor, target: Target) -> Tensor:
     """The same tensor with partial sums wherever sums lie along memory."""
-    for tensor in in_order(output):
+    for tensor in topological_order(output):
         if target.vector_bytes and along_memory(tensor) is not None and not any(
                 map(_has_lane_sums, (tensor, *tensor.inputs()))):
-            sums = in_lanes(tensor, lanes_of(tensor, target))
+            sums = split_into_lane_sums(tensor, lanes_of(tensor, target))
             output = sums if tensor is output else _substitute(output, tensor, sums)
             return _with_lane_sums(output, target)
     return output
@@ -82,7 +82,7 @@ def _with_lane_sums(output: Tensor, target: Target) -> Tensor:
 def _substitute(output: Tensor, old: Tensor, new: Tensor) -> Tensor:
     """A tensor computed from another one than before."""
     done: dict[Tensor, Tensor] = {old: new}
-    for tensor in in_order(output):
+    for tensor in topological_order(output):
         if tensor not in done and tensor.body is not None:
             changed = tensor
             for each in tensor.inputs():

@@ -38,7 +38,7 @@ def along_memory(tensor: Tensor) -> Axis | None:
         last in strides.free) else None
 
 
-def in_lanes(tensor: Tensor, lanes: int) -> Tensor:
+def split_into_lane_sums(tensor: Tensor, lanes: int) -> Tensor:
     """The tensor as a sum of partial sums."""
     assert isinstance(tensor.body, Reduction)
     body, last = tensor.body, tensor.body.axes[-1]

@@ -8,7 +8,7 @@ from functools import cached_property
 from ...base.arrays import Array
 from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
-from .scalars import INDEX, whole
+from .scalars import INDEX, check_integer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +21,7 @@ class Axis(Expression):
     dtype: str = INDEX
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "extent", whole(self.extent, f"axis {self.name}: extent"))
+        object.__setattr__(self, "extent", check_integer(self.extent, f"axis {self.name}: extent"))
 
     def __str__(self) -> str:
         return self.name

@@ -29,7 +29,7 @@ from .expression import (
     Select,
 )
 from .scalars import saturate
-from .tensor import Tensor, in_order
+from .tensor import Tensor, topological_order
 
 Array = arrays.Array
 Values = dict[Tensor, Array]
@@ -40,7 +40,7 @@ OPERATORS = {**ARITHMETIC, **COMPARISONS, **LOGIC}
 def evaluate(output: Tensor, inputs: Mapping[Tensor, npt.ArrayLike]) -> Array:
     """The values of a tensor, given those of its placeholders."""
     values: Values = {}
-    for tensor in in_order(output):
+    for tensor in topological_order(output):
         if tensor.values is not None:
             values[tensor] = tensor.values
         elif tensor.body is None:

@@ -21,39 +21,39 @@ CHECKED = "checked"
 
 
 def square_root(x: Expression) -> Expression:
-    return _of_floats("sqrt", np.sqrt, x)
+    return _float_function("sqrt", np.sqrt, x)
 
 
 def floor(x: Expression) -> Expression:
-    return _of_floats("floor", np.floor, x)
+    return _float_function("floor", np.floor, x)
 
 
 def ceiling(x: Expression) -> Expression:
-    return _of_floats("ceil", np.ceil, x)
+    return _float_function("ceil", np.ceil, x)
 
 
 def truncate(x: Expression) -> Expression:
     """Towards zero."""
-    return _of_floats("trunc", np.trunc, x)
+    return _float_function("trunc", np.trunc, x)
 
 
 def round_half_even(x: Expression) -> Expression:
     """The nearest whole number, of two the even one."""
-    return _of_floats("roundeven", np.rint, x)
+    return _float_function("roundeven", np.rint, x)
 
 
 def magnitude(x: Expression) -> Expression:
     """Without its sign."""
-    return _of_floats("fabs", np.abs, x)
+    return _float_function("fabs", np.abs, x)
 
 
-def with_sign_of(x: Expression, sign: Expression) -> Expression:
-    return _of_floats("copysign", np.copysign, x, sign)
+def copy_sign(x: Expression, sign: Expression) -> Expression:
+    return _float_function("copysign", np.copysign, x, sign)
 
 
 def fused_multiply_add(x: Expression, y: Expression, z: Expression) -> Expression:
     """x × y + z, rounded once."""
-    return _of_floats("fma", _fma, x, y, z)
+    return _float_function("fma", _fma, x, y, z)
 
 
 def as_bits(x: Expression) -> Expression:
@@ -90,8 +90,8 @@ def _bits(dtype: str) -> Function:
                     intrinsic="bitcast")
 
 
-def _of_floats(name: str, evaluate: Evaluate, first: Expression,
-               *others: Operand) -> Expression:
+def _float_function(name: str, evaluate: Evaluate, first: Expression,
+                    *others: Operand) -> Expression:
     if first.dtype not in FLOATS:
         raise CompileError(f"{name}({first}): the type is {first.dtype}, but must be "
                            f"{' or '.join(FLOATS)}")

@@ -33,7 +33,7 @@ COMPARISONS: dict[str, np.ufunc] = {"==": np.equal, "!=": np.not_equal, "<": np.
 LOGIC: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or}
 
 
-def whole(value: object, name: str, least: int = 1) -> int:
+def check_integer(value: object, name: str, least: int = 1) -> int:
     """A whole number as Python's own: those of NumPy are accepted, truth values and floats are
     not."""
     number = integer(value)

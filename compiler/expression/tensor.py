@@ -22,9 +22,9 @@ from ..errors import CompileError
 from .elements import Axis, Element, Reduction, Tensor
 from .intervals import Known, children, interval_of
 from .nodes import Expression, walk
-from .scalars import INDEX, TYPES, whole
+from .scalars import INDEX, TYPES, check_integer
 
-__all__ = ["Tensor", "compute", "constant", "in_order", "placeholder", "reduce_axis"]
+__all__ = ["Tensor", "compute", "constant", "placeholder", "reduce_axis", "topological_order"]
 
 
 def placeholder(name: str, shape: Sequence[int], dtype: str) -> Tensor:
@@ -60,7 +60,7 @@ def compute(name: str, shape: Sequence[int], function: Callable[..., Expression]
     return Tensor(name, extents, body.dtype, axes, body)
 
 
-def in_order(*outputs: Tensor) -> tuple[Tensor, ...]:
+def topological_order(*outputs: Tensor) -> tuple[Tensor, ...]:
     """The outputs and everything they are computed from, each after what it reads."""
     found: dict[Tensor, None] = {}
 
@@ -81,7 +81,7 @@ def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
     except TypeError:
         raise CompileError(f"{name}: shape is {quote(shape)}, but must be a sequence of extents, "
                            f"such as (64, 32)") from None
-    return tuple(whole(extent, f"{name}: extent {place} of the shape")
+    return tuple(check_integer(extent, f"{name}: extent {place} of the shape")
                  for place, extent in enumerate(extents))
 
 

@@ -64,7 +64,7 @@ def load_graph(data: object, arrays: Sequence[Array | bytes | memoryview]) -> Gr
     _exactly(entries, FIELDS, "graph")
     constants = {}
     unused = set(range(len(arrays)))
-    for name, each in _by_name(entries["constants"], "constants", ("type", "array")):
+    for name, each in _named_objects(entries["constants"], "constants", ("type", "array")):
         place = f"constant {show_name(name)}"
         index = integer(each["array"])
         if index is None or not 0 <= index < len(arrays):
@@ -77,10 +77,10 @@ def load_graph(data: object, arrays: Sequence[Array | bytes | memoryview]) -> Gr
         raise GraphError(f"array {min(unused)} of {len(arrays)} belongs to no constant")
     graph = Graph(
         inputs={name: record(TensorType, each["type"], f"input {show_name(name)}")
-                for name, each in _by_name(entries["inputs"], "inputs", ("type",))},
+                for name, each in _named_objects(entries["inputs"], "inputs", ("type",))},
         constants=constants,
         nodes={name: record(Node, each, f"node {show_name(name)}")
-               for name, each in _by_name(entries["nodes"], "nodes")},
+               for name, each in _named_objects(entries["nodes"], "nodes")},
         outputs=tuple(_text(each, "outputs") for each in _list(entries["outputs"], "outputs")),
         name=_text(entries["name"], "name"))
     _verify(graph)
@@ -99,8 +99,8 @@ def _verify(graph: Graph) -> None:
                          f"{show_name(str(error))}") from None
 
 
-def _by_name(data: object, place: str,
-             exactly: tuple[str, ...] | None = None) -> list[tuple[str, dict[str, object]]]:
+def _named_objects(data: object, place: str,
+                   exactly: tuple[str, ...] | None = None) -> list[tuple[str, dict[str, object]]]:
     """The objects of a list with the name of each, which differ; the rest of its fields, if they
     are checked here, are as told."""
     found: dict[str, dict[str, Any]] = {}

@@ -9,7 +9,7 @@ from .graph import Graph
 from .types import GraphError
 
 
-def part(graph: Graph, names: Collection[str]) -> Graph:
+def extract_subgraph(graph: Graph, names: Collection[str]) -> Graph:
     """Some nodes of a graph, with the constants that they read.
 
     Inputs are the tensors that they read and do not compute; outputs are those that they compute

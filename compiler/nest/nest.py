@@ -55,7 +55,7 @@ class Interleave:
     ways: int
     whole: bool = False
 
-    def in_memory(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def memory_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape with its dimensions in the order in which they lie in memory."""
         leading, tile = list(shape[:-TILE_RANK]), shape[-TILE_RANK:]
         leading[self.dimension] = -(-leading[self.dimension] // self.ways)
@@ -254,7 +254,7 @@ class Nest:
     notes: dict[str, str] = field(default_factory=dict, compare=False)
 
 
-def in_sequence(*statements: Statement) -> Statement:
+def make_sequence(*statements: Statement) -> Statement:
     """Statements one after the other, without nesting; a single statement is returned as it is."""
     flat: list[Statement] = []
     for statement in statements:
@@ -282,7 +282,7 @@ def with_children(statement: Statement, children: tuple[Statement, ...]) -> Stat
     """The same statement with other children, in the order of `children()`."""
     match statement:
         case Sequence():
-            return in_sequence(*children)
+            return make_sequence(*children)
         case Loop():
             return Loop(statement.axis, children[0], statement.kind)
         case When():

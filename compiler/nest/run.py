@@ -209,9 +209,9 @@ def _copy(statement: Copy) -> Run:
         there, here = source_start(state), target_start(state)
         inside = _clip_region(source, there)
         # A copy, because source and target may overlap.
-        box = state.arrays[source.buffer][_from(there, inside)].copy()
+        box = state.arrays[source.buffer][_shifted_slices(there, inside)].copy()
         if statement.padding is not None:
-            _move(state, target, here, statement.padding, _whole(target))
+            _move(state, target, here, statement.padding, _full_box(target))
         _move(state, target, here, box, inside)
         yield
 
@@ -231,7 +231,7 @@ def _start(statement: Start) -> Run:
 Box = list[tuple[int, int]]         # the first place in each dimension, and the one past the last
 
 
-def _whole(region: Region) -> Box:
+def _full_box(region: Region) -> Box:
     return [(0, count) for count in region.extents]
 
 
@@ -244,7 +244,7 @@ def _clip_region(region: Region, start: tuple[int, ...]) -> Box:
     return places
 
 
-def _from(start: tuple[int, ...], box: Box) -> tuple[slice, ...]:
+def _shifted_slices(start: tuple[int, ...], box: Box) -> tuple[slice, ...]:
     return tuple(slice(first + low, first + high) if low < high else slice(0)
                  for first, (low, high) in zip(start, box, strict=True))
 
@@ -256,7 +256,7 @@ def _move(state: State, target: Region, start: tuple[int, ...], values: object, 
     if isinstance(values, np.ndarray):
         values = values[tuple(slice(low - first, high - first)
                               for (low, high), (first, _) in zip(common, box, strict=True))]
-    state.arrays[target.buffer][_from(start, common)] = values
+    state.arrays[target.buffer][_shifted_slices(start, common)] = values
 
 
 def _view(region: Region, start: tuple[int, ...], state: State) -> Array:

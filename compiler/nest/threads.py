@@ -124,7 +124,7 @@ class _Pair:
         sides = range(len(self.first.touch.region.start))
         return any(self._are_sides_disjoint(place, first_known, second_known)
                    for place in sides) or any(
-            self._distant(place, first_known, second_known) for place in places)
+            self._are_apart(place, first_known, second_known) for place in places)
 
     def _extents(self, place: int) -> tuple[int, int]:
         if place == len(self.first.touch.region.start):
@@ -139,7 +139,7 @@ class _Pair:
         return first_high + first_extent <= second_low or (
             second_high + second_extent <= first_low)
 
-    def _distant(self, place: int, first_known: Known, second_known: Known) -> bool:
+    def _are_apart(self, place: int, first_known: Known, second_known: Known) -> bool:
         """Whether the distance between their starts is never small enough to overlap."""
         low = high = step = 0
         for factor, (least, most) in self._distance(place, first_known, second_known):

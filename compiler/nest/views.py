@@ -17,7 +17,7 @@ from .nest import (
     Region,
     Start,
     Statement,
-    in_sequence,
+    make_sequence,
     statements_of,
     with_children,
 )
@@ -46,11 +46,11 @@ def concatenate(parts: Sequence[tuple[Nest, Views]], inputs: tuple[Buffer, ...],
     """
     bodies = []
     for nest, views in parts:
-        bodies.append(_view(nest.body, {**views, **_on_chip(nest, views)}))
-    return Nest(inputs, outputs, in_sequence(*bodies))
+        bodies.append(_view(nest.body, {**views, **_copied_buffers(nest, views)}))
+    return Nest(inputs, outputs, make_sequence(*bodies))
 
 
-def _on_chip(nest: Nest, views: Views) -> dict[Buffer, View]:
+def _copied_buffers(nest: Nest, views: Views) -> dict[Buffer, View]:
     """The other sides of copies from and to views."""
     found: dict[Buffer, View] = {}
     for statement in statements_of(nest.body):

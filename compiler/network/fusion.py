@@ -72,12 +72,12 @@ def _is_faster(kernels: KernelSearch, task: Task, before: list[Task],
         return False                            # does not fit, together or alone
     if not isinstance(task.spec, Separable) or (faster and residual is None):
         return faster
-    together = kernels.least(task.spec)
+    together = kernels.bound_of(task.spec)
     if residual is not None:
         addition, joined = residual
-        together += kernels.least(addition.spec)
+        together += kernels.bound_of(addition.spec)
         before = [each for each in before if isinstance(each.spec, Depthwise)] + [joined]
-    return together < sum(kernels.least(each.spec) for each in before)
+    return together < sum(kernels.bound_of(each.spec) for each in before)
 
 
 def _is_worth_joining(kernels: KernelSearch, task: Task, before: list[Task]) -> bool:
@@ -86,8 +86,8 @@ def _is_worth_joining(kernels: KernelSearch, task: Task, before: list[Task]) -> 
         kernels.estimate(task.spec)
     except CompileError:
         return False
-    return kernels.least(task.spec) < WORTH_JOINING * sum(
-        kernels.least(each.spec) for each in before)
+    return kernels.bound_of(task.spec) < WORTH_JOINING * sum(
+        kernels.bound_of(each.spec) for each in before)
 
 
 def _lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:

@@ -56,7 +56,7 @@ def group_layers(graph: Graph, decisions: dict[str, Decision],
     """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
     group: Group | None = None
     host: list[str] = []
-    for name in _in_order(graph, decisions):
+    for name in _execution_order(graph, decisions):
         if decisions[name].where == Where.VIEW:
             try:
                 view = view_of(graph, name, group.made if group else {})
@@ -104,10 +104,10 @@ def _next_layer(name: str, layers: LayerCompiler,
             return layers.layer(name, {}), True
 
 
-def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
+def _execution_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
     """Nodes so that turns between accelerator and CPU are few: what is ready goes on where the
     last one ran. Reshapes are left out."""
-    waiting = {name: _needs(graph, name, decisions) for name in graph.nodes
+    waiting = {name: _dependencies(graph, name, decisions) for name in graph.nodes
                if decisions[name].where != Where.FUSED}
     done: set[str] = set()
     here = Where.ACCELERATOR
@@ -125,11 +125,11 @@ def _in_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
             here = Where.CPU if here == Where.ACCELERATOR else Where.ACCELERATOR
 
 
-def _needs(graph: Graph, name: str, decisions: Mapping[str, Decision]) -> set[str]:
+def _dependencies(graph: Graph, name: str, decisions: Mapping[str, Decision]) -> set[str]:
     """The nodes whose results a node reads, with what is computed together with it."""
     found: set[str] = set()
     for each in graph.nodes[name].operation.operands():
         if each in graph.nodes:
-            found |= (_needs(graph, each, decisions) if decisions[each].where == Where.FUSED
+            found |= (_dependencies(graph, each, decisions) if decisions[each].where == Where.FUSED
                       else {each})
     return found

@@ -59,8 +59,9 @@ class KernelSearch:
             if plain and any_form and not half:
                 return self.kernel(spec)
             # Beside another layer one behaves unlike alone: then estimates decide.
-            found = self._best(spec, config, None if any_form else _plain_form(spec, config),
-                               None if half or self.cost is None else self._time)
+            found = self._choose_schedule(
+                spec, config, None if any_form else _plain_form(spec, config),
+                None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
 
@@ -70,13 +71,13 @@ class KernelSearch:
         return rank_candidates(operator.template, operator.forms_of(spec, self.config),
                                self.timing)[0].estimate
 
-    def least(self, spec: Description) -> float:
+    def bound_of(self, spec: Description) -> float:
         """A lower bound of the cycles of a description, whatever its schedule."""
         forms: Iterable[Form] = operator_of(spec).forms(spec, self.config)
         return min(form.work.bound(self.config, self.timing).cycles for form in forms)
 
-    def _best(self, spec: Description, config: Config, form: Form | None,
-              cost: Cost | None) -> Kernel:
+    def _choose_schedule(self, spec: Description, config: Config, form: Form | None,
+                         cost: Cost | None) -> Kernel:
         """The longer a layer takes, the more schedules are tried."""
         operator = operator_of(spec)
         least = min(each.work.bound(config, self.timing).cycles for each in (
@@ -110,12 +111,13 @@ class KernelSearch:
         there were room; the most promising first, some of them on half of the scratchpads."""
         spec = kernel.form.description
         if spec not in self.whole:
-            ways = [list(islice(self._whole(spec, config, kernel.form.layouts), AT_ONCE))
-                    for config in self._roomy()]
+            layouts = kernel.form.layouts
+            ways = [list(islice(self._single_load_kernels(spec, config, layouts), AT_ONCE))
+                    for config in self._configs_with_room()]
             self.whole[spec] = [each for some in zip_longest(*ways) for each in some if each]
         return self.whole[spec]
 
-    def _roomy(self) -> Iterator[Config]:
+    def _configs_with_room(self) -> Iterator[Config]:
         """Half of the scratchpads, and all of them, but for activations: what is on the chip
         already needs no room there."""
         with suppress(CompileError):                # too small to be divided
@@ -123,8 +125,8 @@ class KernelSearch:
                 self.config.inp_bytes, self.config.out_bytes))
         yield replace(self.config, inp_bytes=max(self.config.inp_bytes, self.config.out_bytes))
 
-    def _whole(self, spec: Description, config: Config,
-               layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
+    def _single_load_kernels(self, spec: Description, config: Config,
+                             layouts: Mapping[str, Layout]) -> Iterator[Kernel]:
         operator = operator_of(spec)
         if operator.compile is not None:
             return

@@ -62,13 +62,13 @@ class LayerCompiler:
             return self._lanewise(node, task, task.spec, made, half)
         tensor = task.reads.get("data", "")
         if tensor in made and self._is_one_row(task, made[tensor]):
-            task = _by_positions(task, made[tensor])
+            task = _permute_weights(task, made[tensor])
             kernel = self.kernels.kernel(task.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
             kernel = self.kernels.kernel(task.spec, half=half,
                                          plain=type(task.spec) in FOLDABLE and tensor in made)
-            layouts = {name: layout if task.axes is None else layout.on(
+            layouts = {name: layout if task.axes is None else layout.with_axes(
                 self.graph.nodes[node].type.shape if name == OUTPUT else task.shapes[name],
                 task.axes) for name, layout in kernel.form.layouts.items()
                 if name in (OUTPUT, *task.reads)}
@@ -96,7 +96,7 @@ class LayerCompiler:
         """A layer over a tensor of its program, computed by another kernel of its description."""
         task, (_, layout) = self.tasks[layer.node], layer.reads["data"]
         if self._is_one_row(task, layout):
-            task = _by_positions(task, layout)
+            task = _permute_weights(task, layout)
         return replace(layer, kernel=kernel, constants=self._constants(layer.node, kernel, task))
 
     def _constants(self, node: str, kernel: Kernel, task: Task) -> dict[str, Array]:
@@ -107,7 +107,7 @@ class LayerCompiler:
         if given is not task.constants:             # those of another task of the node
             blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
                      if each.name in task.reads}
-            packed = form.packed(check_operands(form.operands, {**blank, **task.constants}))
+            packed = form.pack_inputs(check_operands(form.operands, {**blank, **task.constants}))
             known = {name: each for name, each in packed.items() if name not in task.reads}
             self.packed[node, form.key] = task.constants, known
         return known
@@ -119,7 +119,7 @@ class LayerCompiler:
             layout.size % config.block_in == 0)
 
 
-def _by_positions(task: Task, layout: Layout) -> Task:
+def _permute_weights(task: Task, layout: Layout) -> Task:
     """A fully connected layer of one row over tiles as they lie: its weights are moved to where
     their inputs are."""
     spec = task.spec

@@ -20,7 +20,7 @@ from .linking.dram_places import Grid, Place
 from .linking.link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
 from .linking.link_key import parts_of
 from .linking.memory_plan import Life, Plan, plan_memory
-from .linking.on_chip import on_chip
+from .linking.on_chip import plan_on_chip
 from .network import AcceleratorStep, LayerReport, Transfer
 
 NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
@@ -79,7 +79,7 @@ class Linker:
     def fits(self, group: Group) -> bool:
         """Whether all that is to stay on the chip finds room there."""
         try:
-            on_chip(_prepare(self.graph, group, self.config).layers, self.config)
+            plan_on_chip(_prepare(self.graph, group, self.config).layers, self.config)
         except MicrotronError:
             return False
         return True
@@ -110,7 +110,7 @@ def _link_group(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
 
 def _prepare(graph: Graph, group: Group, config: Config) -> Prepared:
     whole = group.places()
-    lives, inputs, outputs = _lives(graph, group, whole)
+    lives, inputs, outputs = _lifetimes(graph, group, whole)
     grid = Grid.of(config)
     plan = plan_memory(lives, grid)
     input_places, input_size = grid.row(each.layout.size for each in inputs)
@@ -150,7 +150,7 @@ def _states_in_place(graph: Graph, group: Group, inputs: list[Transfer],
     """States that are read and become something else in this program alone: the result may take
     the place of the state, if it lies as the state does and all that read the state run before.
     Then nobody moves it between inferences."""
-    turns = dict(zip((layer.node for layer in group.layers), _turns(group), strict=True))
+    turns = dict(zip((layer.node for layer in group.layers), _time_slots(group), strict=True))
     inner = {*group.views, *(name for layer in group.layers for name in (
         layer.node, *layer.parts))}
     for each in inputs:
@@ -173,12 +173,12 @@ def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:
     return layout.size * np.dtype(graph.type_of(tensor).dtype).itemsize
 
 
-def _lives(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
-           ) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
+def _lifetimes(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
+               ) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
     """How long tensors between layers live, what comes from outside, and what others read."""
     last: dict[str, int] = {}
     inputs: dict[tuple[str, Layout], Transfer] = {}
-    turns = _turns(group)
+    turns = _time_slots(group)
     for number, layer in zip(turns, group.layers, strict=True):
         for tensor, layout in layer.reads.values():
             if tensor in group.made:
@@ -200,7 +200,7 @@ def _lives(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
     return lives, list(inputs.values()), outputs
 
 
-def _turns(group: Group) -> list[int]:
+def _time_slots(group: Group) -> list[int]:
     """When each layer runs; those that run at the same time have the same number."""
     turns, now = [], 0
     for layer in group.layers:

@@ -24,7 +24,7 @@ def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
         return group
     trials, tried = 0, {layer.kernel.key for layer in group.layers}
     for most in ROUNDS:
-        for kernel in _kinds(group, kernels):
+        for kernel in _kernels_by_cycles(group, kernels):
             for other in kernels.alternatives(kernel, most):
                 if other.key in tried:
                     continue
@@ -34,13 +34,14 @@ def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
                 kernels.say(f"trying other schedules in a stream of {len(group.layers)} layers "
                             f"({trials} of at most {MOST_TRIALS})")
                 tried.add(other.key)
-                trial = group.with_layers([_with(layer, kernel, other) for layer in group.layers])
+                trial = group.with_layers([_replace_kernel(layer, kernel, other)
+                                           for layer in group.layers])
                 if linker.fastest(group, trial) is trial:
                     group, kernel = trial, other
     return group
 
 
-def _kinds(group: Group, kernels: KernelSearch) -> list[Kernel]:
+def _kernels_by_cycles(group: Group, kernels: KernelSearch) -> list[Kernel]:
     """The kernels of layers, those that take most cycles together first. What is on the chip
     suits one kernel only."""
     total: dict[KernelKey, float] = {}
@@ -54,5 +55,5 @@ def _kinds(group: Group, kernels: KernelSearch) -> list[Kernel]:
     return [found[key] for key in sorted(total, key=lambda key: -total[key])]
 
 
-def _with(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:
+def _replace_kernel(layer: CompiledLayer, kernel: Kernel, other: Kernel) -> CompiledLayer:
     return replace(layer, kernel=other) if layer.kernel.key == kernel.key else layer

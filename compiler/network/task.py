@@ -356,7 +356,7 @@ def _broadcast(graph: Graph, node: Node, operation: Binary, config: Config) -> T
     shape = (1,) * (len(image.shape) - len(other.shape)) + other.shape
     if image.shape != node.type.shape or len(shape) != len(IMAGE_AXES) or left in graph.constants:
         raise RefusalError("no side is an image that the other is repeated to meet")
-    axis = _repeated_along(graph, image.shape, shape, constant=right in graph.constants)
+    axis = _find_channel_axis(graph, image.shape, shape, constant=right in graph.constants)
     axes = image_axes(axis)
     images, channels, height, width = (image.shape[each] for each in axes)
     spec = Broadcast(channels=channels, height=height, width=width, images=images,
@@ -368,7 +368,7 @@ def _broadcast(graph: Graph, node: Node, operation: Binary, config: Config) -> T
         values, (images, channels, 1, 1)))}, axes)
 
 
-def _repeated_along(graph: Graph, image: Shape, other: Shape, *, constant: bool) -> int:
+def _find_channel_axis(graph: Graph, image: Shape, other: Shape, *, constant: bool) -> int:
     """The axis of channels, of which another tensor has one number each, repeated for every pixel.
     A constant may have fewer: it is repeated beforehand."""
     if constant and prod(other) == 1:

@@ -84,16 +84,16 @@ def view_of(graph: Graph, name: str, made: Mapping[str, Layout]) -> View:
     assert isinstance(node.operation, Concat), "others are no views"
     axis = normalize_axis(node.operation.axis, len(node.type.shape))
     parts = node.operation.parts
-    stages = [_only_stage(graph, part, made[part]) for part in parts]
+    stages = [_single_stage(graph, part, made[part]) for part in parts]
     starts = accumulate((made[part].size for part in parts[:-1]), initial=0)
-    return View(_whole(stages, axis, node.type.shape), {
+    return View(_concatenated_layout(stages, axis, node.type.shape), {
         part: (name, start) for part, start in zip(parts, starts, strict=True)})
 
 
 def _slice(graph: Graph, name: str, node: Node, layout: Layout) -> View:
     """Some channels of a tensor, where they lie."""
     assert isinstance(node.operation, Conv), "whoever asks has looked"
-    stage, axis = _only_stage(graph, node.operation.x, layout), node.operation.channel_axis
+    stage, axis = _single_stage(graph, node.operation.x, layout), node.operation.channel_axis
     first = first_channel(graph, node)
     outer, block = _outermost(stage, axis)
     assert first is not None, "whoever asks has looked"
@@ -105,7 +105,7 @@ def _slice(graph: Graph, name: str, node: Node, layout: Layout) -> View:
                 {name: (node.operation.x, start)})
 
 
-def _whole(stages: Sequence[Stage], axis: int, shape: Shape) -> Layout:
+def _concatenated_layout(stages: Sequence[Stage], axis: int, shape: Shape) -> Layout:
     """The layout in which a tensor lies if its parts do so one after the other."""
     first = stages[0]
     outer, block = _outermost(first, axis)
@@ -119,7 +119,7 @@ def _whole(stages: Sequence[Stage], axis: int, shape: Shape) -> Layout:
     return _with_extent(first, outer, sum(stage.shape[outer] for stage in stages), shape)
 
 
-def _only_stage(graph: Graph, tensor: str, layout: Layout) -> Stage:
+def _single_stage(graph: Graph, tensor: str, layout: Layout) -> Stage:
     """The one stage of the layout of a tensor that has nothing around it, and its own axes: where
     only element-wise operations read it, several may lie as one."""
     stage, *others = layout.stages

@@ -208,12 +208,12 @@ def diverse_candidates(ordered: Sequence[Candidate[FormT, KnobsT]],
     for candidate in ordered[1:]:
         if len(taken) == most:
             break
-        if not any(_alike(candidate, other) for other in taken):
+        if not any(_are_alike(candidate, other) for other in taken):
             taken.append(candidate)
     return taken[1:]
 
 
-def _alike(one: Candidate[FormT, KnobsT], other: Candidate[FormT, KnobsT]) -> bool:
+def _are_alike(one: Candidate[FormT, KnobsT], other: Candidate[FormT, KnobsT]) -> bool:
     return one.form is other.form and all(
         mine == theirs or (type(mine) is int and max(mine, theirs) < ALIKE * min(mine, theirs))
         for (_, mine), (_, theirs) in zip(_items(one.knobs), _items(other.knobs), strict=True))

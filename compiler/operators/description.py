@@ -58,13 +58,13 @@ class Description(KeywordsChecked):
 
     def __post_init__(self) -> None:
         for name, kind in kinds_of(type(self)).items():
-            object.__setattr__(self, name, self._accepted(name, kind, getattr(self, name)))
+            object.__setattr__(self, name, self._convert_field(name, kind, getattr(self, name)))
         self.check()
 
     def check(self) -> None:
         """Refuse fields that are valid one by one, but not together."""
 
-    def _accepted(self, name: str, kind: Any, value: object) -> object:
+    def _convert_field(self, name: str, kind: Any, value: object) -> object:
         """A field's value in its proper type."""
         if get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis:
             return self._entries(name, value)

@@ -47,10 +47,10 @@ def some_sizes(extent: int) -> list[int]:
 def grid(kind: type[Knobs], **sizes: Sequence[int]) -> Knobs:
     """Knobs in columns, one row for each combination of sizes; the last size varies fastest."""
     columns = np.meshgrid(*(np.array(each) for each in sizes.values()), indexing="ij")
-    return in_columns(kind, {name: column.ravel() for name, column in zip(sizes, columns,
-                                                                          strict=True)})
+    return knob_columns(kind, {name: column.ravel() for name, column in zip(sizes, columns,
+                                                                            strict=True)})
 
 
-def in_columns(kind: type[Knobs], columns: Mapping[str, Column]) -> Knobs:
+def knob_columns(kind: type[Knobs], columns: Mapping[str, Column]) -> Knobs:
     """Knobs whose fields are these columns."""
     return kind(**columns)

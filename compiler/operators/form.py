@@ -16,7 +16,7 @@ from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.memory_timing import MemoryTiming
 from ..accelerator.selection.intrinsic import Intrinsic, Requantization, requantize
 from ..expression.expression import Call, Expression, Function
-from ..expression.tensor import Tensor, in_order
+from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import Interleave, Scope
 from ..schedule.schedule import Schedule
 from .cost_model import Column, Mask, Size
@@ -88,10 +88,10 @@ class Form(ABC):
         """Which tensors lie in DRAM in wider tiles than the program moves, by name."""
         return {}
 
-    def in_memory(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def memory_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of a tensor as it lies in DRAM."""
         order = self.interleaves.get(name)
-        return shape if order is None else order.in_memory(shape)
+        return shape if order is None else order.memory_shape(shape)
 
     @abstractmethod
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -103,7 +103,7 @@ class Form(ABC):
         lookup = getattr(self.spec, "lookup", ())
         return (lookup,) if lookup else ()
 
-    def packed(self, given: Mapping[str, Array]) -> dict[str, Array]:
+    def pack_inputs(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """All inputs of a program, its tables included."""
         return {**self.pack(given), **pack_tables(self.tables, self.config)}
 
@@ -140,7 +140,8 @@ class TensorForm(Form):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {each.name: self.in_memory(each.name, each.shape) for each in in_order(self.output)
+        return {each.name: self.memory_shape(each.name, each.shape)
+                for each in topological_order(self.output)
                 if each.body is None or each is self.output}
 
 

@@ -78,7 +78,7 @@ class Kernel:
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
         """The inputs of the program, made from a user's operands, which are checked."""
-        return self.form.packed(check_operands(self.form.operands, given))
+        return self.form.pack_inputs(check_operands(self.form.operands, given))
 
     def unpack(self, outputs: Mapping[str, Array]) -> Array:
         """The result in the user's layout, made from the program's output."""

@@ -95,7 +95,7 @@ class Stage:
             sizes.append(step)
         return order, sizes
 
-    def on(self, source: Shape, axes: Sequence[int]) -> Stage:
+    def with_axes(self, source: Shape, axes: Sequence[int]) -> Stage:
         """The same for a source whose axes stand elsewhere: axis i of this one is axes[i]."""
         starts = [0] * len(source)
         for axis, start in zip(axes, self.starts, strict=True):
@@ -132,9 +132,9 @@ class Layout:
             tiles = stage.invert(tiles)
         return tiles
 
-    def on(self, source: Shape, axes: Sequence[int]) -> Layout:
+    def with_axes(self, source: Shape, axes: Sequence[int]) -> Layout:
         """The same for a plain tensor whose axes stand elsewhere."""
-        return Layout((self.stages[0].on(source, axes), *self.stages[1:]))
+        return Layout((self.stages[0].with_axes(source, axes), *self.stages[1:]))
 
 
 def ways_of(config: Config, block: int) -> int:

@@ -99,7 +99,7 @@ def check_operands(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayL
             both = [name for name in ("multiplier", "shift") if name in values]
             if both:
                 raise CompileError(f"scale and {both[0]} are given, but one stands for the other")
-            values |= _of_scale(values.pop("scale"))
+            values |= _scale_parameters(values.pop("scale"))
     wrong = [name for name in values if name not in names]
     missing = [name for name in names if name not in values]
     if wrong or missing:
@@ -110,7 +110,7 @@ def check_operands(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayL
     return {each.name: each.check(values[each.name]) for each in operands}
 
 
-def _of_scale(scale: npt.ArrayLike) -> dict[str, Array]:
+def _scale_parameters(scale: npt.ArrayLike) -> dict[str, Array]:
     """Multipliers and shifts of real scales."""
     real = _array("scale", scale)
     if real.dtype.kind not in "fiu":

@@ -41,10 +41,10 @@ def fold_batch_norm(graph: Graph) -> Graph:
             assert isinstance(node.operation, BatchNorm)
             before = _layer_before(graph, node.operation, edit)
             if before is None:
-                _as_product_and_sum(edit, name, node, *factors)
+                _replace_by_product_and_sum(edit, name, node, *factors)
             else:
                 del edit.nodes[node.operation.x]
-                _into_layer(edit, name, node, before, *factors)
+                _fold_into_layer(edit, name, node, before, *factors)
     return edit.finish()
 
 
@@ -77,8 +77,8 @@ def _layer_before(graph: Graph, norm: BatchNorm, edit: Edit) -> Layer | None:
     return layer if known and norm.channel_axis % axes == channels else None
 
 
-def _into_layer(edit: Edit, name: str, node: Node, layer: Layer, factor: Array,
-                added: Array) -> None:
+def _fold_into_layer(edit: Edit, name: str, node: Node, layer: Layer, factor: Array,
+                     added: Array) -> None:
     dtype = node.type.dtype
     if layer.bias is not None:
         added = added + edit.constants[layer.bias].array * factor
@@ -92,7 +92,8 @@ def _into_layer(edit: Edit, name: str, node: Node, layer: Layer, factor: Array,
              else replace(layer, weights=weights, bias=bias), node.type, node.origin)
 
 
-def _as_product_and_sum(edit: Edit, name: str, node: Node, factor: Array, added: Array) -> None:
+def _replace_by_product_and_sum(edit: Edit, name: str, node: Node, factor: Array,
+                                added: Array) -> None:
     assert isinstance(node.operation, BatchNorm)
     axes = len(node.type.shape)
     shape = [-1 if each == node.operation.channel_axis % axes else 1 for each in range(axes)]

@@ -133,8 +133,8 @@ class _Change:
         type_ = self.source(operation.x)
         if type_ is None or type_.dtype != result.dtype:
             return None
-        scales = valid((type_.require_quantization().scale / result.require_quantization().scale /
-                        max(count, 1),))
+        scales = valid_scales((type_.require_quantization().scale
+                               / result.require_quantization().scale / max(count, 1),))
         return None if scales is None else replace(
             operation, x=self.integers(operation.x)[operation.x], scales=scales,
             rounding=Rounding.EVEN)
@@ -148,7 +148,7 @@ class _Change:
         scales: tuple[float, ...] | None = ()
         if binary.kind == BinaryKind.MUL:
             unit = left.require_quantization().scale * right.require_quantization().scale
-            scales = valid((unit / result.require_quantization().scale,))
+            scales = valid_scales((unit / result.require_quantization().scale,))
         if scales is None:
             return None
         stored = self.integers(binary.left, binary.right)
@@ -170,7 +170,7 @@ class _Change:
             return None
         unit = left.require_quantization().scale * np.asarray(right.require_quantization().scales,
                                                               np.float64)
-        scales = valid(tuple((unit / result.require_quantization().scale).tolist()))
+        scales = valid_scales(tuple((unit / result.require_quantization().scale).tolist()))
         if scales is None:
             return None
         bias = None
@@ -247,7 +247,7 @@ def _sides(product: Product) -> tuple[str, str]:
     return product.x, product.weights
 
 
-def valid(scales: tuple[float, ...]) -> tuple[float, ...] | None:
+def valid_scales(scales: tuple[float, ...]) -> tuple[float, ...] | None:
     """Scales, if they are some."""
     try:
         for each in scales:

@@ -229,7 +229,7 @@ class _Change:
             if not each:                        # fewer pixels than there were
                 return False
             size, index = x.shape[axis], np.arange(node.type.shape[axis])
-            places = np.clip(resize.nearest_of(resize.places(axis, size)), 0, size - 1)
+            places = np.clip(resize.nearest_pixels(resize.places(axis, size)), 0, size - 1)
             if not np.array_equal(places, index // each):
                 return False
         depth = self._depth(resize.x)

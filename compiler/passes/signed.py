@@ -184,11 +184,11 @@ def translate_operation(node: Node, graph: Graph) -> Operation | None:
     activations = [node.type, *(each for name, each in read.items() if name not in graph.constants)]
     if any(is_unsigned(each) and not changes(each) for each in activations):
         return None
-    found = _equivalent(operation, node.type, graph)
+    found = _shifted_operation(operation, node.type, graph)
     return found if found is None or not changes(node.type) else _lower(found)
 
 
-def _equivalent(operation: Operation, result: TensorType, graph: Graph) -> Operation | None:
+def _shifted_operation(operation: Operation, result: TensorType, graph: Graph) -> Operation | None:
     """The operation that does to shifted numbers what this one does to others, if there is one."""
     match operation:
         case Pool():

@@ -44,7 +44,7 @@ def _put_wide(edit: Edit, name: str, node: Node) -> bool:
         return False
     left, right = (product.left, product.right) if isinstance(product, MatMul) else (
         product.x, product.weights)
-    one, other = _stored(edit.graph, left), _stored(edit.graph, right)
+    one, other = _stored_integers(edit.graph, left), _stored_integers(edit.graph, right)
     bias = None if product.bias is None else _real(edit.graph, product.bias)
     if one is None or other is None or (product.bias is not None and bias is None):
         return False
@@ -73,7 +73,7 @@ def _put_wide(edit: Edit, name: str, node: Node) -> bool:
     return True
 
 
-def _stored(graph: Graph, name: str) -> str | None:
+def _stored_integers(graph: Graph, name: str) -> str | None:
     """The integers of 8 bits that a real tensor stands for."""
     node = graph.nodes.get(name)
     if node is None or not isinstance(node.operation, Dequantize):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..errors import CompileError
 from ..expression.expression import Axis, Expression, Reduction
 from ..expression.rewrite import substitute
-from ..expression.scalars import whole
+from ..expression.scalars import check_integer
 from ..expression.tensor import Tensor
 from ..nest.nest import LoopKind
 
@@ -57,7 +57,7 @@ class Loops:
         that slides has something to begin with then.
         """
         place = self._place(axis)
-        factor = whole(factor, f"{self}: the factor by which axis {axis} is split")
+        factor = check_integer(factor, f"{self}: the factor by which axis {axis} is split")
         outer = Axis(f"{axis.name}.outer", -(-(axis.extent + late) // factor), axis.reduces)
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
         self.leaves[place:place + 1] = [outer, inner]

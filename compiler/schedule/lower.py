@@ -23,7 +23,7 @@ from ..expression.expression import (
 )
 from ..expression.functions import fused_multiply_add
 from ..expression.rewrite import inline_tensor, rewrite, substitute
-from ..expression.tensor import Tensor, in_order
+from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import (
     Access,
     Allocate,
@@ -36,9 +36,9 @@ from ..nest.nest import (
     Slide,
     Statement,
     When,
-    in_sequence,
+    make_sequence,
 )
-from .regions import Part, boxes_read, covering, whole, with_whole
+from .regions import Part, boxes_read, covering, extend_along, whole_tensor
 from .schedule import Schedule
 from .sliding import new_part, ring_copies, slide_of
 from .stage import Stage
@@ -72,10 +72,10 @@ def lower(schedule: Schedule) -> Nest:
     for stage in state.above.values():
         _check_in_place(state, stage)
     inputs = []
-    for tensor in in_order(*schedule.outputs):
+    for tensor in topological_order(*schedule.outputs):
         if tensor.body is None:
             state.buffers[tensor] = Buffer(tensor.name, tensor.shape, tensor.dtype)
-            state.parts[tensor] = whole(tensor)
+            state.parts[tensor] = whole_tensor(tensor)
             inputs.append(state.buffers[tensor])
     roots = []
     for stage in stages:
@@ -123,8 +123,8 @@ def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
            inputs: list[Buffer]) -> Nest:
     """The nest of stages that are computed one after the other, each as a whole."""
     for stage in roots:
-        _realize(state, stage, whole(stage.tensor))
-    body = in_sequence(*(_produce(state, stage) for stage in roots))
+        _realize(state, stage, whole_tensor(stage.tensor))
+    body = make_sequence(*(_produce(state, stage) for stage in roots))
     outputs = [state.buffers[tensor] for tensor in schedule.outputs]
     for stage in reversed(roots):
         if state.buffers[stage.tensor] not in outputs:
@@ -145,7 +145,7 @@ def _body(stage: Stage, schedule: Schedule) -> Expression:
 def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:
     tensor = stage.tensor
     if stage.uncut:
-        part = with_whole(tensor, part, stage.uncut)
+        part = extend_along(tensor, part, stage.uncut)
     state.parts[tensor] = part
     above = state.above.get(tensor)
     if above is not None:                   # whose buffer is there already: readers come first
@@ -169,14 +169,14 @@ def _produce(state: Lowering, stage: Stage) -> Statement:
     frames = frames_of(stage, part, state.bodies[stage.tensor])
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
-    return in_sequence(*(_loops(state, frame, 0, first) for frame in frames))
+    return make_sequence(*(_loops(state, frame, 0, first) for frame in frames))
 
 
 def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
     """The loops from one place inwards, with everything that is computed inside them."""
     if place == first_reduction and isinstance(frame.body, Reduction):
         start = _start_sums(state, frame, place, frame.body)
-        return in_sequence(start, _loop(state, frame, place, first_reduction))
+        return make_sequence(start, _loop(state, frame, place, first_reduction))
     return _loop(state, frame, place, first_reduction)
 
 
@@ -207,7 +207,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
             state.slides[each.tensor] = slide
         _realize(state, each, part)
     inner = _loops(state, frame, place + 1, first_reduction)
-    statement = in_sequence(*(_produce(state, each) for each in attached), inner)
+    statement = make_sequence(*(_produce(state, each) for each in attached), inner)
     for each in reversed(attached):
         if each.over is None:               # otherwise the buffer is that of the source
             found = state.slides.get(each.tensor)

@@ -23,13 +23,13 @@ class Part:
     extents: tuple[int, ...]
 
 
-def whole(tensor: Tensor) -> Part:
+def whole_tensor(tensor: Tensor) -> Part:
     return Part(tuple(Affine().expression() for _ in tensor.shape), tensor.shape)
 
 
-def with_whole(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
+def extend_along(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
     """The part, extended to all of the tensor along some axes."""
-    everything = whole(tensor)
+    everything = whole_tensor(tensor)
     places = [place for place, axis in enumerate(tensor.axes) if axis in axes]
     start, extents = list(part.start), list(part.extents)
     for place in places:

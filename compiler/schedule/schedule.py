@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..errors import CompileError
 from ..expression.rewrite import with_tensor
-from ..expression.tensor import Tensor, compute, in_order
+from ..expression.tensor import Tensor, compute, topological_order
 from ..nest.nest import Scope
 from .stage import Stage
 
@@ -25,7 +25,7 @@ class Schedule:
         self.outputs = list(outputs)
         self._replaced: dict[Tensor, Tensor] = {}
         self.stages: dict[Tensor, Stage] = {}
-        for tensor in in_order(*outputs):
+        for tensor in topological_order(*outputs):
             if tensor.body is not None:
                 self.stages[tensor] = _plain_stage(tensor)
 
@@ -76,7 +76,7 @@ class Schedule:
     def _insert(self, tensor: Tensor, scope: Scope) -> None:
         stage = _plain_stage(tensor)
         stage.scope = scope
-        order = in_order(*self.outputs)
+        order = topological_order(*self.outputs)
         self.stages[tensor] = stage
         self.stages = {each: self.stages[each] for each in order if each in self.stages}
 

@@ -20,7 +20,7 @@ from ..expression.expression import (
     Reduction,
     Select,
 )
-from ..expression.scalars import whole
+from ..expression.scalars import check_integer
 from ..expression.tensor import Tensor
 from ..nest.nest import DMA, LOADED, Scope
 from .loops import Loops
@@ -86,7 +86,7 @@ class Stage(Loops):
 
         if four are kept: each is loaded just before its first use.
         """
-        self.copies = whole(copies, f"{self}: the number of copies that are kept")
+        self.copies = check_integer(copies, f"{self}: the number of copies that are kept")
 
     def compute_at(self, reader: Stage, axis: Axis) -> None:
         """Compute just what a loop of the reader needs, inside that loop.
@@ -202,7 +202,7 @@ class Stage(Loops):
             w.wgt[c, 9 rows, 16]    →    w.wgt[c, 16 rows, 16], a tile for each c
         """
         rows = self.tensor.shape[-2]
-        self.tile_rows = whole(tile_rows, f"{self}: the number of rows in a tile")
+        self.tile_rows = check_integer(tile_rows, f"{self}: the number of rows in a tile")
         if rows % self.tile_rows and self.tile_rows % rows:
             raise CompileError(f"{self}: {rows} rows are neither whole tiles of {tile_rows} rows, "
                                f"nor an even part of one")

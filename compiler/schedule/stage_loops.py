@@ -33,8 +33,8 @@ def frames_of(stage: Stage, part: Part, body: Expression) -> list[Frame]:
         return [frame_of(stage, part, body)]
     assert isinstance(body, Select), "the stage has checked it"
     conditions = list(conjuncts(body.condition))
-    inside = _where(frame_of(stage, part, body.then), conditions)
-    outside = [_where(_filling(frame_of(stage, part, body.otherwise)), [opposite(each)])
+    inside = _restrict(frame_of(stage, part, body.then), conditions)
+    outside = [_restrict(_filling(frame_of(stage, part, body.otherwise)), [opposite(each)])
                for each in conditions]
     return [each for each in (inside, *outside) if each is not None]
 
@@ -44,7 +44,7 @@ def _filling(frame: Frame) -> Frame:
     return replace(frame, intrinsic=(frame.intrinsic[0], frame.stage.border))
 
 
-def _where(frame: Frame, conditions: list[Expression]) -> Frame | None:
+def _restrict(frame: Frame, conditions: list[Expression]) -> Frame | None:
     """The loops where conditions hold; None if that is nowhere."""
     guards = []
     for each in conditions:

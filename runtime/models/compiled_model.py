@@ -14,7 +14,7 @@ from math import prod
 from ...compiler.graph.graph import Constant, Graph, Node
 from ...compiler.graph.operations.layers.matmul import MatMul
 from ...compiler.graph.operations.layers.window import Conv, TransposedConv
-from ...compiler.graph.subgraph import part
+from ...compiler.graph.subgraph import extract_subgraph
 from ...compiler.graph.types import TensorType
 from ...compiler.network.linking.memory_plan import Plan
 from ...compiler.network.network import AcceleratorStep, Network, Transfer, Where
@@ -136,7 +136,7 @@ def _step(graph: Graph, step: AcceleratorStep | NetworkHostStep, read: AbstractS
     """A step. What programs read of the CPU's is an output, also if in the graph they read it after
     a reshape that is the CPU's too."""
     if isinstance(step, NetworkHostStep):
-        mine = part(graph, step.nodes)
+        mine = extract_subgraph(graph, step.nodes)
         more = tuple(name for name in mine.nodes if name in read and name not in mine.outputs)
         return HostStep(replace(mine, outputs=mine.outputs + more))
     return ProgramStep(step.program, _ports(graph, step.inputs), _ports(graph, step.outputs),

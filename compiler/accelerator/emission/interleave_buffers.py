@@ -73,7 +73,8 @@ def interleave_buffers(nest: Nest, interleaves: Interleaves, config: Config, *,
 
 def memory_shape(buffer: Buffer) -> tuple[int, ...]:
     """The dimensions of a buffer in the order in which they lie in memory."""
-    return buffer.shape if buffer.interleave is None else buffer.interleave.in_memory(buffer.shape)
+    order = buffer.interleave
+    return buffer.shape if order is None else order.memory_shape(buffer.shape)
 
 
 def is_spread(buffer: Buffer, order: Interleave) -> bool:

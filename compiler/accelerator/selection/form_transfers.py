@@ -118,7 +118,7 @@ def _transfer(statement: Statement) -> Statement:
                 raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
                                     f"what lies outside {assign.target.buffer} or {source.buffer}")
     if guard is not None:
-        needed, checked = _relevant(_bounds_of_access(source)), _required_bounds(guard)
+        needed, checked = _conditional_bounds(_bounds_of_access(source)), _required_bounds(guard)
         if not checked <= needed <= checked | bounds:
             raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
                                 f"{source} lies outside {source.buffer}")
@@ -131,7 +131,7 @@ def _check_reach(target: Access, source: Access, *, padded: bool) -> None:
     """Refuse a copy that would reach beyond its buffer on the chip: it is cut only where its buffer
     in DRAM ends, and not even there if what lies outside is padded."""
     chip, dram = (target, source) if target.buffer.scope in ON_CHIP else (source, target)
-    for bound in _relevant(_bounds_of_access(chip)):
+    for bound in _conditional_bounds(_bounds_of_access(chip)):
         if padded or not _is_implied(bound, _bounds_of_access(dram)):
             raise MismatchError(f"it may reach beyond {chip.buffer}, but a transfer is cut only "
                                 f"where {dram.buffer} ends; divide {chip.buffer} evenly")
@@ -210,7 +210,7 @@ def _bounds_of_access(access: Access) -> set[Bound]:
     return bounds
 
 
-def _relevant(bounds: set[Bound]) -> set[Bound]:
+def _conditional_bounds(bounds: set[Bound]) -> set[Bound]:
     """Those that do not always hold."""
     return {bound for bound in bounds if Affine(bound[0], dict(bound[1])).range()[0] < 0}
 

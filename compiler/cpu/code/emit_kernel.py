@@ -44,7 +44,7 @@ class Kernel:
         """How many elements it computes, over all iterations: what decides whether threads pay."""
         return _work(self.body)
 
-    def on(self, renamed: Mapping[Buffer, Buffer]) -> Kernel:
+    def with_buffers(self, renamed: Mapping[Buffer, Buffer]) -> Kernel:
         """The same kernel on other buffers."""
         return replace(self, arguments={**self.arguments, **renamed})
 

@@ -137,7 +137,7 @@ class Statements:
         then, end = writer.fresh("then"), writer.fresh("end")
         writer.branch(condition, then, end)
         writer.start(then)
-        before, values.known = values.known, values.known_under(when.condition)
+        before, values.known = values.known, values.known_where(when.condition)
         with values.fresh():
             self.add(when.body)
         values.known = before
@@ -149,7 +149,7 @@ class Statements:
         everywhere = self._in_all_lanes(list(conjuncts(condition)))
 
         def together() -> None:
-            before, self.values.known = self.values.known, self.values.known_under(when.condition)
+            before, self.values.known = self.values.known, self.values.known_where(when.condition)
             self.add(when.body)
             self.values.known = before
         if everywhere is None:
@@ -266,7 +266,7 @@ class Statements:
         else:
             for lane in range(axis.extent):
                 element = self.writer.lane(value, lane)
-                with values.in_lane(axis, lane):
+                with values.single_lane(axis, lane):
                     self._store_at(values.address(target), element)
 
     def _store_at(self, pointer: str, value: Value) -> None:

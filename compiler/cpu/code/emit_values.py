@@ -82,7 +82,7 @@ class Values:
             self._found = before
 
     @contextmanager
-    def in_lane(self, axis: Axis, lane: int) -> Iterator[None]:
+    def single_lane(self, axis: Axis, lane: int) -> Iterator[None]:
         """One lane of a vector by itself."""
         self.fixed[axis], self.vector = lane, None
         try:
@@ -162,7 +162,7 @@ class Values:
         assert self.vector is not None
         axis, lanes = self.vector, []
         for lane in range(axis.extent):
-            with self.in_lane(axis, lane):
+            with self.single_lane(axis, lane):
                 lanes.append(self.of(node))
         return self.writer.gather(lanes)
 
@@ -241,7 +241,7 @@ class Values:
             return self._every_other(node, axis)
         lanes = []
         for lane in range(axis.extent):
-            with self.in_lane(axis, lane):
+            with self.single_lane(axis, lane):
                 lanes.append(self._scalar_load(node))
         return self.writer.gather(lanes)
 
@@ -310,7 +310,7 @@ class Values:
                                   f"{writer.word} {place.constant}")
         return pointer
 
-    def known_under(self, condition: Expression) -> Known:
+    def known_where(self, condition: Expression) -> Known:
         """What is known where a condition holds, besides what is known here."""
         try:
             return {**self.known, **implied_intervals(condition, self.known)}

@@ -47,11 +47,11 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     if block is None:
         return None
     if floats:
-        return _of_floats(images, array.astype(np.float32), shape, window, block)
+        return _float_sums(images, array.astype(np.float32), shape, window, block)
     if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
             _has_one_zero(weights) or weights.type.require_quantization().axis == 0) and (
             window.groups == 1 or (array.shape[1] % TERMS == 0 and not _zeros(weights).any())):
-        return _of_bytes(images, weights, array, shape, window, block)
+        return _byte_sums(images, weights, array, shape, window, block)
     return None
 
 
@@ -69,7 +69,7 @@ def _block(shape: Shape, window: Window, group: int) -> Block | None:
     return None if widths == [] else block_of(shape[window.axes[2]], group, widths=widths)
 
 
-def _in_panels(array: Array, lanes: int) -> Array:
+def _pack_panels(array: Array, lanes: int) -> Array:
     """(output, input, y, x) → (panel, y, x, input, lane)"""
     outputs = len(array)
     wide = np.zeros((round_up(outputs, lanes), *array.shape[1:]), array.dtype)
@@ -86,9 +86,9 @@ def _channel(output: Expression, lanes: int, outputs: int, window: Window, depth
     return (output // lanes) // (outputs // window.groups // lanes) * depth + c
 
 
-def _of_floats(images: Operand, array: Array, shape: Shape, window: Window, block: Block) -> Sums:
+def _float_sums(images: Operand, array: Array, shape: Shape, window: Window, block: Block) -> Sums:
     outputs, depth, *taps = array.shape
-    kernel, pixels = constant("weights", _in_panels(array, block.lanes)), _pixels(images, window)
+    kernel, pixels = constant("weights", _pack_panels(array, block.lanes)), _pixels(images, window)
     a, b, c = (reduce_axis(name, size) for name, size in zip("abc", (*taps, depth), strict=True))
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
@@ -124,13 +124,13 @@ def _sums(product: Callable[..., Expression], shape: Shape, window: Window, bloc
     return Sums(lambda i: stored[tuple(i[each] for each in window.axes)], blocked)
 
 
-def _of_bytes(images: Operand, weights: Operand, array: Array, shape: Shape, window: Window,
-              block: Block) -> Sums:
+def _byte_sums(images: Operand, weights: Operand, array: Array, shape: Shape, window: Window,
+               block: Block) -> Sums:
     outputs, depth, *taps = array.shape
     terms = round_up(depth, TERMS)
     deep = np.zeros((outputs, terms, *taps), np.int8)
     deep[:, :depth] = to_signed_array(array)
-    panels = _in_panels(deep, block.lanes)
+    panels = _pack_panels(deep, block.lanes)
     fours = panels.reshape(*panels.shape[:3], terms // TERMS, TERMS, block.lanes)
     kernel = constant("weights", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
     pixels = _channels_last(images, window)

@@ -42,11 +42,11 @@ def matrix_sums(left: Operand, right: Operand, shape: Shape) -> Sums | None:
     if right.array is None and shape[-2] < FEWEST_ROWS:
         return None
     if left.type.dtype in FLOATS and right.type.dtype in FLOATS:
-        return _of_floats(left, right, shape)
+        return _float_sums(left, right, shape)
     if are_bytes(left.type, right.type) and _has_one_zero(left) and (
             _has_one_zero(right)
             or right.type.require_quantization().axis in (-1, len(right.type.shape) - 1)):
-        return _of_bytes(left, right, shape)
+        return _byte_sums(left, right, shape)
     return None
 
 
@@ -54,7 +54,7 @@ def _has_one_zero(x: Operand) -> bool:
     return x.type.quantization is None or x.type.quantization.axis is None
 
 
-def _of_floats(left: Operand, right: Operand, shape: Shape) -> Sums:
+def _float_sums(left: Operand, right: Operand, shape: Shape) -> Sums:
     depth = left.type.shape[-1]
     block = _block(shape, depth * 4)
     panels = _panels(right, block.lanes, shape[-1])
@@ -68,7 +68,7 @@ def _of_floats(left: Operand, right: Operand, shape: Shape) -> Sums:
     return _sums(product, shape, block, dot=False)
 
 
-def _of_bytes(left: Operand, right: Operand, shape: Shape) -> Sums:
+def _byte_sums(left: Operand, right: Operand, shape: Shape) -> Sums:
     depth = left.type.shape[-1]
     block = _block(shape, depth)
     panels, rows = _byte_panels(right, block.lanes, shape[-1]), copy_signed(left)
@@ -117,7 +117,7 @@ def _panels(right: Operand, lanes: int, columns: int) -> Tensor:
     *others, depth, _ = right.type.shape
     width = round_up(columns, lanes)
     if right.array is not None:
-        return constant("panels", _in_panels(right.array.astype(np.float32), lanes, width))
+        return constant("panels", _pack_panels(right.array.astype(np.float32), lanes, width))
 
     def element(*i: Expression) -> Expression:
         *several, panel, k, lane = i
@@ -128,7 +128,7 @@ def _panels(right: Operand, lanes: int, columns: int) -> Tensor:
     return compute("panels", (*others, width // lanes, depth, lanes), element)
 
 
-def _in_panels(array: Array, lanes: int, width: int) -> Array:
+def _pack_panels(array: Array, lanes: int, width: int) -> Array:
     *others, depth, columns = array.shape
     wide = np.zeros((*others, depth, width), array.dtype)
     wide[..., :columns] = array
@@ -142,7 +142,7 @@ def _byte_panels(right: Operand, lanes: int, columns: int) -> Tensor:
     if right.array is not None:
         deep = np.zeros((*others, terms, columns), np.int8)
         deep[..., :depth, :] = to_signed_array(right.array)
-        parts = _in_panels(deep, lanes, width)                      # panel, k, lane
+        parts = _pack_panels(deep, lanes, width)                      # panel, k, lane
         fours = parts.reshape(*parts.shape[:-2], terms // TERMS, TERMS, lanes)
         return constant("panels", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
 

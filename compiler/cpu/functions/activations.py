@@ -5,29 +5,29 @@ from __future__ import annotations
 from math import log
 
 from ...expression.expression import Expression, maximum, minimum, select
-from ...expression.functions import magnitude, square_root, with_sign_of
+from ...expression.functions import copy_sign, magnitude, square_root
 from .exponential import exp, expm1, ln, log1p
-from .reals import in_double, is_nan, of_reals
+from .reals import compute_in_double, for_real_types, is_nan
 
 
-@of_reals
+@for_real_types
 def sigmoid(x: Expression) -> Expression:
     power = exp(0 - magnitude(x))
     return select(x < 0, power, 1) / (power + 1)
 
 
-@of_reals
+@for_real_types
 def tanh(x: Expression) -> Expression:
     twice = expm1(minimum(magnitude(x), 30) * 2)
-    return select(is_nan(x), x, with_sign_of(twice / (twice + 2), x))
+    return select(is_nan(x), x, copy_sign(twice / (twice + 2), x))
 
 
-@of_reals
+@for_real_types
 def softplus(x: Expression) -> Expression:
     return maximum(x, 0) + log1p(exp(0 - magnitude(x)))
 
 
-@of_reals
+@for_real_types
 def mish(x: Expression) -> Expression:
     """x × tanh(softplus(x)), where tanh(ln(1 + e)) = (e² + 2e) / (e² + 2e + 2)."""
     power = exp(minimum(x, 30))
@@ -35,16 +35,16 @@ def mish(x: Expression) -> Expression:
     return x * (square / (square + 2))
 
 
-@in_double
+@compute_in_double
 def sinh(x: Expression) -> Expression:
     size = magnitude(x)
     small = expm1(minimum(size, 700))
     half = exp(size * 0.5)
     found = select(size < 700, (small + small / (small + 1)) * 0.5, half * 0.5 * half)
-    return with_sign_of(found, x)
+    return copy_sign(found, x)
 
 
-@in_double
+@compute_in_double
 def cosh(x: Expression) -> Expression:
     size = magnitude(x)
     small, half = exp(minimum(size, 700)), exp(size * 0.5)
@@ -54,23 +54,23 @@ def cosh(x: Expression) -> Expression:
 LARGE = 2.0 ** 28           # beyond, √(x² ± 1) is x
 
 
-@in_double
+@compute_in_double
 def asinh(x: Expression) -> Expression:
     size = magnitude(x)
     near = minimum(size, LARGE)
     square = near * near
     small = log1p(near + square / (square_root(square + 1) + 1))
-    return with_sign_of(select(size <= LARGE, small, ln(size) + log(2)), x)
+    return copy_sign(select(size <= LARGE, small, ln(size) + log(2)), x)
 
 
-@in_double
+@compute_in_double
 def acosh(x: Expression) -> Expression:
     away = minimum(x, LARGE) - 1
     near = log1p(away + square_root(away * 2 + away * away))
     return select(x < 1, float("nan"), select(x <= LARGE, near, ln(x) + log(2)))
 
 
-@in_double
+@compute_in_double
 def atanh(x: Expression) -> Expression:
     size = magnitude(x)
-    return with_sign_of(log1p(size * 2 / (1 - size)) * 0.5, x)
+    return copy_sign(log1p(size * 2 / (1 - size)) * 0.5, x)

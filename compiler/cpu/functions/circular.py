@@ -7,9 +7,9 @@ from __future__ import annotations
 from math import factorial, inf, pi
 
 from ...expression.expression import Expression, as_expression, both, either, select
-from ...expression.functions import as_bits, magnitude, round_half_even, square_root, with_sign_of
+from ...expression.functions import as_bits, copy_sign, magnitude, round_half_even, square_root
 from . import coefficients
-from .reals import in_double, polynomial
+from .reals import compute_in_double, polynomial
 
 
 def _reduce_angle(x: Expression) -> tuple[Expression, Expression]:
@@ -31,7 +31,7 @@ def _reduce_angle(x: Expression) -> tuple[Expression, Expression]:
     for fraction in fractions[2:]:          # the larger first: where they cancel, nothing is lost
         rest = rest + fraction
     small = magnitude(x) < 0.5
-    sign = with_sign_of(as_expression(1, x.dtype), x)
+    sign = copy_sign(as_expression(1, x.dtype), x)
     angle = sign * rest * (2 * pi)
     number = sign * quarter
     kept = select(both(magnitude(x) < inf, magnitude(x) >= 0.5), number, 0)
@@ -55,14 +55,14 @@ def _finite(x: Expression, value: Expression) -> Expression:
     return select(magnitude(x) < inf, value, float("nan"))
 
 
-@in_double
+@compute_in_double
 def sin(x: Expression) -> Expression:
     quarter, r = _reduce_angle(x)
     found = select((quarter & 1).equals(1), _cosine(r), _sine(r))
     return _finite(x, select(x.equals(0), x, select(quarter >= 2, found * -1, found)))
 
 
-@in_double
+@compute_in_double
 def cos(x: Expression) -> Expression:
     quarter, r = _reduce_angle(x)
     found = select((quarter & 1).equals(1), _sine(r), _cosine(r))
@@ -70,7 +70,7 @@ def cos(x: Expression) -> Expression:
     return _finite(x, select(negative, found * -1, found))
 
 
-@in_double
+@compute_in_double
 def tan(x: Expression) -> Expression:
     quarter, r = _reduce_angle(x)
     sine, cosine = _sine(r), _cosine(r)
@@ -78,7 +78,7 @@ def tan(x: Expression) -> Expression:
     return _finite(x, select(x.equals(0), x, found))
 
 
-@in_double
+@compute_in_double
 def atan(x: Expression) -> Expression:
     size = magnitude(x)
     inverse = select(size > 1, 1 / size, size)
@@ -87,7 +87,7 @@ def atan(x: Expression) -> Expression:
     square = t * t
     found = t - t * square * polynomial(square, coefficients.ATAN)
     found = select(far, found + pi / 4, found)
-    return with_sign_of(select(size > 1, pi / 2 - found, found), x)
+    return copy_sign(select(size > 1, pi / 2 - found, found), x)
 
 
 def _asin_rest(square: Expression) -> Expression:
@@ -106,14 +106,14 @@ def _asin_part(x: Expression) -> tuple[Expression, Expression]:
     return far, root + root * _asin_rest(square)
 
 
-@in_double
+@compute_in_double
 def asin(x: Expression) -> Expression:
     far, found = _asin_part(x)
-    return with_sign_of(select(far, pi / 2 - found * 2, found), x)
+    return copy_sign(select(far, pi / 2 - found * 2, found), x)
 
 
-@in_double
+@compute_in_double
 def acos(x: Expression) -> Expression:
     far, found = _asin_part(x)
-    near = pi / 2 - with_sign_of(found, x)
+    near = pi / 2 - copy_sign(found, x)
     return select(far, select(x < 0, pi - found * 2, found * 2), near)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...expression.expression import Expression, minimum, select
-from ...expression.functions import magnitude, with_sign_of
+from ...expression.functions import copy_sign, magnitude
 from . import coefficients
 from .exponential import exp
-from .reals import is_nan, of_reals, polynomial
+from .reals import for_real_types, is_nan, polynomial
 
 
 def _complement(x: Expression) -> tuple[Expression, Expression]:
@@ -20,14 +20,14 @@ def _complement(x: Expression) -> tuple[Expression, Expression]:
     return select(x < 1, 1 - near, tail), near
 
 
-@of_reals
+@for_real_types
 def erf(x: Expression) -> Expression:
     size = minimum(magnitude(x), 27)
     complement, near = _complement(size)
-    return select(is_nan(x), x, with_sign_of(select(size < 1, near, 1 - complement), x))
+    return select(is_nan(x), x, copy_sign(select(size < 1, near, 1 - complement), x))
 
 
-@of_reals
+@for_real_types
 def gelu(x: Expression) -> Expression:
     """x / 2 × (1 + erf(x / √2)), with what is left of it for negative numbers."""
     complement, _ = _complement(minimum(magnitude(x) * 0.5 ** 0.5, 40))

@@ -7,7 +7,7 @@ from math import factorial, inf
 from ...expression.expression import Expression, as_expression, maximum, minimum, select
 from ...expression.functions import as_bits, from_bits
 from . import coefficients
-from .reals import is_nan, of_reals, polynomial
+from .reals import for_real_types, is_nan, polynomial
 
 
 def _parts(x: Expression) -> tuple[Expression, Expression, Expression]:
@@ -36,14 +36,14 @@ def _limit_exponent(x: Expression) -> Expression:
     return minimum(maximum(x, -far), far)
 
 
-@of_reals
+@for_real_types
 def exp(x: Expression) -> Expression:
     n, _, rest = _parts(_limit_exponent(x))
     half = n >> 1               # twice, for 2^n need not be a normal number
     return (rest + 1) * _power_of_two(half) * _power_of_two(n - half)
 
 
-@of_reals
+@for_real_types
 def expm1(x: Expression) -> Expression:
     """e^x − 1, which keeps its precision near 0."""
     n, _, rest = _parts(_limit_exponent(x))
@@ -73,7 +73,7 @@ def _log_ends(x: Expression, inside: Expression) -> Expression:
     return select(x < 0, float("nan"), finite)
 
 
-@of_reals
+@for_real_types
 def ln(x: Expression) -> Expression:
     n, f = log_parts(x)
     if x.dtype == "float32":
@@ -88,7 +88,7 @@ def ln(x: Expression) -> Expression:
     return _log_ends(x, n * high - ((half - (s * (half + rest) + n * low)) - f))
 
 
-@of_reals
+@for_real_types
 def log1p(x: Expression) -> Expression:
     """ln(1 + x), which keeps its precision near 0: what 1 + x loses is made up for (Kahan)."""
     u = x + 1

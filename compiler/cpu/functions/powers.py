@@ -15,7 +15,7 @@ from ...expression.expression import (
     minimum,
     select,
 )
-from ...expression.functions import as_bits, from_bits, magnitude, truncate, with_sign_of
+from ...expression.functions import as_bits, copy_sign, from_bits, magnitude, truncate
 from . import coefficients
 from .exponential import exp, log_parts
 from .reals import Function, is_nan, polynomial
@@ -78,7 +78,7 @@ def _real_power(x: Expression, y: Expression) -> Expression:
     error = (t_high * y_high - product) + t_high * y_low + t_low * y_high + t_low * y_low + (
         total_low * bounded)
     inside = magnitude(product) < 1000
-    value = exp(select(inside, product, with_sign_of(as_expression(1000, product.dtype), product)))
+    value = exp(select(inside, product, copy_sign(as_expression(1000, product.dtype), product)))
     value = select(both(inside, value < inf), value + value * error, value)
     # What has no logarithm: 0 and infinity; and 1, whose powers are 1.
     growing = select(x < 1, y < 0, y > 0)
@@ -102,7 +102,7 @@ def modulo(x: Expression, y: Expression) -> Expression:
     rest = remainder(x, y)
     other = both(binary("!=", rest, as_expression(0, rest.dtype)),
                  binary("!=", rest < 0, y < 0))
-    return select(other, rest + y, select(rest.equals(0), with_sign_of(rest, y), rest))
+    return select(other, rest + y, select(rest.equals(0), copy_sign(rest, y), rest))
 
 
 def _remainder(x: Expression, y: Expression, bits: int, steps: int) -> Expression:
@@ -118,5 +118,5 @@ def _remainder(x: Expression, y: Expression, bits: int, steps: int) -> Expressio
         less = select(less < 0, less + scaled, less)
         rest = select(rest < scaled, rest, less)
     finite = both(magnitude(x) < inf, binary("!=", y, as_expression(0, y.dtype)))
-    found = select(magnitude(y) < inf, with_sign_of(rest, x), x)
+    found = select(magnitude(y) < inf, copy_sign(rest, x), x)
     return select(both(finite, y.equals(y)), found, float("nan"))

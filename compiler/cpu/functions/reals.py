@@ -10,7 +10,7 @@ from ...expression.expression import Expression, as_expression, binary
 Function = Callable[[Expression], Expression]
 
 
-def of_reals(function: Function) -> Function:
+def for_real_types(function: Function) -> Function:
     """A function of any real type, from one of 32 and 64 bits."""
     @wraps(function)
     def wrapper(x: Expression) -> Expression:
@@ -18,7 +18,7 @@ def of_reals(function: Function) -> Function:
     return wrapper
 
 
-def in_double(function: Function) -> Function:
+def compute_in_double(function: Function) -> Function:
     """A function of any real type, computed in 64 bits."""
     @wraps(function)
     def wrapper(x: Expression) -> Expression:

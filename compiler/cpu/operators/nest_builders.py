@@ -16,7 +16,7 @@ from ...nest.nest import (
     Scope,
     Statement,
     When,
-    in_sequence,
+    make_sequence,
 )
 from ..registry import BufferOperand
 
@@ -50,7 +50,7 @@ def with_buffer(name: str, shape: Sequence[int], dtype: str,
 
 
 def when(condition: Expression, *statements: Statement) -> Statement:
-    return When(condition, in_sequence(*statements))
+    return When(condition, make_sequence(*statements))
 
 
 def place_of(value: Expression, size: int) -> Expression:

@@ -79,11 +79,11 @@ def array_of(tensor: TensorProto, *, halves: bool = False) -> Array:
         raise GraphError(f"the tensor {quote(tensor.name)} has raw bytes and numbers beside them")
     count = -(-prod(shape) // 2) if packed else prod(shape)
     if tensor.raw_data:
-        found = np.frombuffer(_whole(tensor, len(tensor.raw_data), count * dtype.itemsize,
-                                     "bytes").raw_data, dtype.newbyteorder("<"))
+        found = np.frombuffer(_check_complete(tensor, len(tensor.raw_data), count * dtype.itemsize,
+                                              "bytes").raw_data, dtype.newbyteorder("<"))
     else:
         values = getattr(tensor, field)
-        _whole(tensor, len(values), count, "pairs of numbers" if packed else "numbers")
+        _check_complete(tensor, len(values), count, "pairs of numbers" if packed else "numbers")
         found = _field_array(np.array(values, STORED[field]), dtype)
     found = found.astype(dtype)
     if packed:
@@ -104,7 +104,7 @@ def _field_array(numbers: Array, dtype: Dtype) -> Array:
     return numbers.astype(np.uint16).view(dtype) if dtype == np.float16 else numbers
 
 
-def _whole(tensor: TensorProto, has: int, needs: int, what: str) -> TensorProto:
+def _check_complete(tensor: TensorProto, has: int, needs: int, what: str) -> TensorProto:
     if has != needs:
         raise GraphError(f"the tensor {quote(tensor.name)} of shape {tuple(tensor.dims)} has {has} "
                          f"{what}, but must have {needs}")

@@ -43,7 +43,7 @@ from ...graph.types import Array
 from .dram_places import Grid, Place
 from .interleave_layers import interleave
 from .micro_ops import micro_ops_of, modes
-from .on_chip import OnChip, on_chip, rewrite_layer
+from .on_chip import OnChip, plan_on_chip, rewrite_layer
 
 INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
@@ -112,7 +112,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
     before: Moves = dict.fromkeys(SCRATCHPADS, 0)
     waiting: tuple[Layer, Stream] | None = None         # for the one that it is interleaved with
     position = 0
-    for layer, stays in zip(layers, on_chip(layers, config), strict=True):
+    for layer, stays in zip(layers, plan_on_chip(layers, config), strict=True):
         if waiting is not None:
             moves = {buffer: config.tiles(buffer) // 2 for buffer in SCRATCHPADS}
             first, stream = waiting

@@ -36,7 +36,7 @@ def plan_memory(lives: Mapping[str, Life], grid: Grid) -> Plan:
         life = lives[name]
         meets = sorted((offsets[other], offsets[other] + lives[other].size) for other in offsets
                        if _meet(life, lives[other]))
-        offsets[name] = _lowest(life.size, meets, grid)
+        offsets[name] = _lowest_gap(life.size, meets, grid)
     peak = max((offsets[name] + life.size for name, life in lives.items()), default=0)
     return Plan(offsets, peak, sum(life.size for life in lives.values()))
 
@@ -45,7 +45,7 @@ def _meet(one: Life, other: Life) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 
-def _lowest(size: int, taken: Sequence[tuple[int, int]], grid: Grid) -> int:
+def _lowest_gap(size: int, taken: Sequence[tuple[int, int]], grid: Grid) -> int:
     """The lowest place between what is taken."""
     place = 0
     for begin, end in taken:

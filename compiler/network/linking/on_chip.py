@@ -56,14 +56,14 @@ class OnChip:
     rest: int | None = None
 
 
-def on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
+def plan_on_chip(layers: Sequence[Linked], config: Config) -> list[OnChip]:
     """For each layer of a stream. A layer's turn has two halves: in the second, nothing is read any
     more of what it took, if all that is read before it leaves a result."""
     wanted = [_expected_input(layers, number) for number in range(len(layers))]
     lives: dict[str, Life] = {}
     for number, layer in enumerate(layers):
         if layer.stays or layer.takes:
-            lives[f"rest {number}"] = Life(_rest(layer), 2 * number, 2 * number + 1)
+            lives[f"rest {number}"] = Life(_other_tiles(layer), 2 * number, 2 * number + 1)
         each = wanted[number]
         if each is not None:
             lives[f"tensor {number}"] = Life(
@@ -106,7 +106,7 @@ def _expected_by(first: Program, second: Program, name: str) -> Input:
     return wanted
 
 
-def _rest(layer: Linked) -> int:
+def _other_tiles(layer: Linked) -> int:
     """Tiles of out that a layer uses besides what it leaves there."""
     made = result_of(layer.program, OUTPUT) if layer.stays else None
     return footprint(layer.program.code)[Buffer.OUT] if made is None else made.rest

@@ -107,11 +107,11 @@ def input_of(program: Program, name: str) -> Input | None:
     found = Input(places - first, last + 1 - first,
                   tuple(Box(box.first - first, box.loops, box.strides) for box in border),
                   fills.pop() if fills else 0, first)
-    return _in_narrower(found, config.inp_groups) if config.inp_groups > 1 else (
-        _in_wider(found, config.acc_groups))
+    return _to_narrower_tiles(found, config.inp_groups) if config.inp_groups > 1 else (
+        _to_wider_tiles(found, config.acc_groups))
 
 
-def _in_narrower(found: Input, groups: int) -> Input:
+def _to_narrower_tiles(found: Input, groups: int) -> Input:
     """The same in tiles of out, of which an activation tile has several."""
     places = (found.places[:, None] * groups + np.arange(groups)).ravel()
     border = tuple(Box(box.first * groups, (*box.loops[:2], box.loops[2] * groups),
@@ -120,7 +120,7 @@ def _in_narrower(found: Input, groups: int) -> Input:
     return replace(found, places=places, tiles=found.tiles * groups, border=border)
 
 
-def _in_wider(found: Input, groups: int) -> Input | None:
+def _to_wider_tiles(found: Input, groups: int) -> Input | None:
     """The same in tiles of out, which have several activation tiles each; None if these are not
     side by side."""
     places = found.places.reshape(-1, groups)

@@ -132,11 +132,11 @@ class Conv2dForm(TensorForm):
         data = pack_activations(given["data"], config, memory_block(config, config.block_in))
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
         return {"data": data.reshape(self.shapes["data"]),
-                "weights": pack_weights(self._in_planes(given["weights"]), self.config),
+                "weights": pack_weights(self._split_planes(given["weights"]), self.config),
                 "parameters": pack_parameters(bias, given["multiplier"], given["shift"],
                                               self.config)}
 
-    def _in_planes(self, weights: Array) -> Array:
+    def _split_planes(self, weights: Array) -> Array:
         """(outputs, inputs, y, x) → (outputs, inputs, y, x and plane)"""
         planes = weight_planes(weights, self.spec.planes)
         return planes.reshape(*planes.shape[:3], -1)

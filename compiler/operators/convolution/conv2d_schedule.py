@@ -13,13 +13,13 @@ from ....isa.memory_timing import MemoryTiming
 from ...expression.tensor import Tensor
 from ...schedule.schedule import Schedule
 from ..cost_model import Column, Mask, Steps, all_of
-from ..divisions import even_sizes, fair_sizes, grid, in_columns, some_sizes
+from ..divisions import even_sizes, fair_sizes, grid, knob_columns, some_sizes
 from ..form import Template, blocks_of
 from ..kernel import Operator
 from ..layout import ways_of
 from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
-from .output_tiles import first_of_all, schedule_output_tiles
+from .output_tiles import load_first, schedule_output_tiles
 
 # Tokens that nobody has taken yet are counted, up to a limit. So there are no more buffers of one
 # kind than this part of it, and gemms of single blocks in a program.
@@ -77,7 +77,7 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
     plan[weights].keep(int(_resident_weights(form, knobs)))
     if _has_room_ahead(form, knobs):
-        first_of_all(plan, weights)         # inputs that wait for their buffers do not delay them
+        load_first(plan, weights)         # inputs that wait for their buffers do not delay them
 
 
 def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column, Column]:
@@ -123,11 +123,11 @@ def _resident_weights(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
     (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
     room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
-    most = np.minimum(room, _most_resident(form))
+    most = np.minimum(room, _max_resident(form))
     return np.maximum(1, np.minimum(groups * pieces * parts, most))
 
 
-def _most_resident(form: Conv2dForm) -> int:
+def _max_resident(form: Conv2dForm) -> int:
     return max(2, int(MOST_KEPT * form.config.token_limit))
 
 
@@ -143,7 +143,7 @@ def _resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     _, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
     fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
-    return np.where(fit & (count <= _most_resident(form)), count, 2)
+    return np.where(fit & (count <= _max_resident(form)), count, 2)
 
 
 def largest(form: Conv2dForm) -> Knobs:
@@ -241,7 +241,7 @@ def _even_knobs(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Column]:
     for name in ("groups", "blocks", "rows", "columns"):
         extent, size = extents[name]
         last = last * ((extent - 1) % size + 1) / mean[name]
-    return in_columns(Knobs, mean), last
+    return knob_columns(Knobs, mean), last
 
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,

@@ -57,7 +57,7 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
         plan[loaded].dma(plan[loaded].leaves[0])
     last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
     if between is not None:
-        _through_the_alu(plan, last, x_far, between)
+        _run_on_alu(plan, last, x_far, between)
     return plan, weights, sums
 
 
@@ -70,7 +70,7 @@ def _cache_parameters(plan: Schedule, parameters: Tensor, inside: Tensor,
         each for each in readers if parameters in each.inputs()))
 
 
-def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> None:
+def _run_on_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> None:
     """Run the steps on a whole box, in place. Tensors loaded for them have two buffers."""
     wide = plan[between.wide]
     wide.scope = Scope.ACC
@@ -87,6 +87,6 @@ def _through_the_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps)
         each.tensorize(each.leaves[-2], intrinsic.name)
 
 
-def first_of_all(plan: Schedule, tensor: Tensor) -> None:
+def load_first(plan: Schedule, tensor: Tensor) -> None:
     """Load a tensor before everything else that the same loop loads."""
     plan.stages = {tensor: plan[tensor], **plan.stages}

@@ -152,7 +152,7 @@ def form_of(plain: Conv2dForm) -> ResidualForm:
     steps[added] = element_wise(config, AluOp.ADD)
     function = addition.requantization()
     fields = {**vars(plain), "function": function, "between": AluSteps(steps, wide, terms),
-              "output": _by("output", function, added, terms, 2)}
+              "output": _scale_terms("output", function, added, terms, 2)}
     return ResidualForm(**fields, residual=residual)
 
 
@@ -162,7 +162,8 @@ def _each(name: str, function: Callable[..., Expression], *sources: Tensor) -> T
         *(source[n, o, y, x, b, j] for source in sources)))
 
 
-def _by(name: str, function: Function, value: Tensor, terms: Tensor, number: int) -> Tensor:
+def _scale_terms(name: str, function: Function, value: Tensor, terms: Tensor,
+                 number: int) -> Tensor:
     """A tensor scaled with one set of the addition's parameters."""
     def element(n: Expression, o: Expression, y: Expression, x: Expression, b: Expression,
                 j: Expression) -> Expression:
@@ -177,7 +178,7 @@ def _scale_term(config: Config, source: Tensor, term: Term, scale: Requantizatio
         shifted = _each(f"{source.name}.shl", lambda value: binary("<<", value, HEADROOM), source)
         steps[shifted] = immediate(config, AluOp.SHL, HEADROOM)
         source = shifted
-    result = _by(f"{source.name}.scaled", scale, source, terms, number)
+    result = _scale_terms(f"{source.name}.scaled", scale, source, terms, number)
     steps[result] = requantize(config, scale)
     return result
 

@@ -193,7 +193,7 @@ class TransposedForm(Form):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {name: self.in_memory(name, shape)
+        return {name: self.memory_shape(name, shape)
                 for name, shape in shapes(self.spec, self.config).items()}
 
     @property
@@ -288,7 +288,7 @@ def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
 
     @cache
     def loops() -> Nest:
-        return _together(form, kernels)
+        return _join_phases(form, kernels)
 
     last = requantize(config, spec.requantization())
 
@@ -302,7 +302,7 @@ def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
     return Kernel(form, knobs, program, loops)
 
 
-def _together(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
+def _join_phases(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
     """The loops of all phases, on the same tensors."""
     from ...nest.views import View, concatenate
     data, weights, parameters, output = (

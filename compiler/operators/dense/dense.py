@@ -285,7 +285,7 @@ def pack_matrix(weights: Array, config: Config) -> Array:
     return np.stack(packed)
 
 
-def as_right_side(output: Array, spec: Dense, config: Config) -> Array:
+def view_as_weights(output: Array, spec: Dense, config: Config) -> Array:
     """A program's `output`, (…, channel block, row, 1, lane), seen as what the program of `spec`
     takes as `weights` with `right_activations`. Not a byte is moved."""
     depth, outputs = -(-spec.inputs // config.block_in), -(-spec.outputs // config.block_out)

@@ -14,7 +14,7 @@ from ...expression.tensor import Tensor
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
 from ..cost_model import Column, Mask, Steps, all_of
-from ..divisions import grid, in_columns, some_sizes
+from ..divisions import grid, knob_columns, some_sizes
 from ..form import Template
 from ..kernel import Operator
 from .dense import Dense, DenseForm, Layout, form_of
@@ -195,8 +195,8 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     weights are to a convolution; without double buffers, nothing overlaps."""
     config, (matrices, rows, outputs, depth) = form.config, form.extents
     n, o, c = pieces(form, knobs)
-    even = in_columns(Knobs, vars(knobs) | {"rows": rows / n, "blocks": outputs / o,
-                                            "depth": depth / c})
+    even = knob_columns(Knobs, vars(knobs) | {"rows": rows / n, "blocks": outputs / o,
+                                              "depth": depth / c})
     size = {buffer: count * config.tile_bytes(buffer)
             for buffer, count in tiles(form, even).items()}
     stays = np.asarray(knobs.data_stays, bool)

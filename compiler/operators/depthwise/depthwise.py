@@ -107,9 +107,9 @@ class DepthwiseForm(TensorForm):
         """Each input channel is repeated for every output that reads it, and unused lanes are
         filled with zeros."""
         spec = self.spec
-        return {"data": self._in_tiles("data", spec.channels_in, spec.multiplier, spec.height,
-                                       spec.width),
-                "output": self._in_tiles("output", spec.channels_out, 1, *spec.out_shape)}
+        return {"data": self._tile_layout("data", spec.channels_in, spec.multiplier, spec.height,
+                                          spec.width),
+                "output": self._tile_layout("output", spec.channels_out, 1, *spec.out_shape)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
@@ -127,8 +127,8 @@ class DepthwiseForm(TensorForm):
         order = self.interleaves.get(name)
         return self.config.depthwise_lanes * (1 if order is None else order.ways)
 
-    def _in_tiles(self, name: str, channels: int, copies: int, height: int,
-                  width: int) -> Layout:
+    def _tile_layout(self, name: str, channels: int, copies: int, height: int,
+                     width: int) -> Layout:
         spec, config = self.spec, self.config
         stages = []
         if copies > 1:
@@ -143,16 +143,16 @@ class DepthwiseForm(TensorForm):
         """Each input channel is repeated for every output channel that reads it."""
         repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
         data = pack_activations(repeated, self.config, self._block("data"))
-        return {"data": self.in_groups("data", data), **self.pack_constants(given)}
+        return {"data": self.group_lanes("data", data), **self.pack_constants(given)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Pack every input except the data."""
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
         parameters = pack_parameters(bias, given["multiplier"], given["shift"], self.config)
         return {"weights": self._pack_weights(given["weights"][:, 0]),
-                "parameters": self.in_groups("parameters", parameters)}
+                "parameters": self.group_lanes("parameters", parameters)}
 
-    def in_groups(self, name: str, tiles: Array) -> Array:
+    def group_lanes(self, name: str, tiles: Array) -> Array:
         """Tiles as the program takes them: some lanes of each after the other, if need be."""
         return tiles.reshape(self.shapes[name]) if name in self.interleaves else tiles
 

@@ -11,7 +11,7 @@ import numpy as np
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
-from ..convolution.output_tiles import first_of_all, schedule_output_tiles
+from ..convolution.output_tiles import load_first, schedule_output_tiles
 from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
@@ -46,7 +46,7 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     plan[form.padded].double_buffer(tx)
     plan[weights].compute_at(stage, tx)
     plan[weights].keep(int(_resident_weights(form, knobs)))
-    first_of_all(plan, weights)             # inputs wait for their buffers
+    load_first(plan, weights)             # inputs wait for their buffers
     return plan
 
 
@@ -62,8 +62,9 @@ def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Column:
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)
     room = (form.config.tiles(Buffer.ACC) * form.config.acc_groups
-            - 2 * _filled(form, _sums(form, knobs) + results, knobs))
-    return np.minimum(FAR_AHEAD, room // _filled(form, knobs.blocks * PARAMETER_TILES, knobs))
+            - 2 * _count_lane_groups(form, _sums(form, knobs) + results, knobs))
+    return np.minimum(FAR_AHEAD, room // _count_lane_groups(
+        form, knobs.blocks * PARAMETER_TILES, knobs))
 
 
 def largest(form: DepthwiseForm) -> Knobs:
@@ -88,7 +89,7 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
               Buffer.ACC: config.acc_groups}
     return all_of((2 * weights <= config.tiles(Buffer.WGT), *(
-        2 * _filled(form, blocks, knobs) <= config.tiles(buffer) * groups[buffer]
+        2 * _count_lane_groups(form, blocks, knobs) <= config.tiles(buffer) * groups[buffer]
         for buffer, blocks in need.items())))
 
 
@@ -103,7 +104,7 @@ def _ways(form: DepthwiseForm) -> int:
     return max(order.ways for order in form.interleaves.values()) if form.interleaves else 1
 
 
-def _filled(form: DepthwiseForm, blocks: Column, knobs: Knobs) -> Column:
+def _count_lane_groups(form: DepthwiseForm, blocks: Column, knobs: Knobs) -> Column:
     """How many groups of lanes some are if channel blocks are filled up to whole tiles."""
     ways = _ways(form)
     return blocks if ways == 1 else blocks // knobs.blocks * (blocks_of(knobs.blocks, ways) * ways)
@@ -144,10 +145,11 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
         products=products / (groups * steps), vectors=vectors / config.acc_groups,
-        inp=_filled(form, knobs.blocks, knobs) * height * width * tile,
+        inp=_count_lane_groups(form, knobs.blocks, knobs) * height * width * tile,
         runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
-        out=_filled(form, vectors, knobs) * tile * form.result_bytes + parameters / steps,
+        out=(_count_lane_groups(form, vectors, knobs) * tile * form.result_bytes
+             + parameters / steps),
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 

@@ -111,18 +111,18 @@ class GroupedForm(Conv2dForm):
         whole = spec.groups % self.merged == 0      # otherwise the last one is filled up
         if whole and is_plain(spec, config, self.merged):
             return super().layouts
-        return {"data": self._in_groups(spec.channels_in, spec.group_in, spec.height, spec.width,
-                                        memory_block(config, config.block_in)),
-                "output": self._in_groups(spec.channels_out, spec.group_out, *spec.out_shape,
-                                          memory_block(config, config.block_out))}
+        return {"data": self._group_layout(spec.channels_in, spec.group_in, spec.height, spec.width,
+                                           memory_block(config, config.block_in)),
+                "output": self._group_layout(spec.channels_out, spec.group_out, *spec.out_shape,
+                                             memory_block(config, config.block_out))}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
         """Channel blocks of a merged group lie side by side."""
         return interleaves(self.config, dimension=2)
 
-    def _in_groups(self, channels: int, group: int, height: int, width: int,
-                   block: int) -> Layout:
+    def _group_layout(self, channels: int, group: int, height: int, width: int,
+                      block: int) -> Layout:
         """Each merged group is filled up to whole blocks."""
         images, size = self.spec.images, group * self.merged
         groups = blocks_of(channels, size)

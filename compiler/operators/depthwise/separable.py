@@ -218,7 +218,7 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
             stage.double_buffer(far)
     plan[form.padded].dma(plan[form.padded].leaves[0])
     if knobs.blocks:
-        _in_parts(plan, knobs, between, sums, (mixed, inside), (last, some))
+        _compute_in_parts(plan, knobs, between, sums, (mixed, inside), (last, some))
     else:
         plan[between].compute_ahead()
     plan[between].tensorize(plan[between].leaves[-2], form.narrow.name)
@@ -227,8 +227,8 @@ def schedule(form: SeparableForm, knobs: Knobs) -> Schedule:
     return plan
 
 
-def _in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
-              results: tuple[Tensor, ...], reader: tuple[Stage, Axis]) -> None:
+def _compute_in_parts(plan: Schedule, knobs: Knobs, between: Tensor, sums: Tensor,
+                      results: tuple[Tensor, ...], reader: tuple[Stage, Axis]) -> None:
     """Compute the depthwise sums, and then the products, a few channel blocks at a time: while the
     ALU requantizes one part, GEMM goes on with the next."""
     stage = plan[between]

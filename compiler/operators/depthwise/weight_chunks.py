@@ -72,10 +72,10 @@ class Chunks:
         taps = weight_planes(weights, self.planes).reshape(
             -1, lanes, far_y, height, far_x, width, self.planes).transpose(0, 2, 4, 3, 5, 6, 1)
         if self.slide is not None:
-            taps = self._in_groups(taps)
+            taps = self._group_taps(taps)
         return taps.reshape(*taps.shape[:3], -1, lanes)
 
-    def _in_groups(self, taps: Array) -> Array:
+    def _group_taps(self, taps: Array) -> Array:
         """(block, chunk y, chunk x, y, x, plane, lane) → (…, across, group, plane, row, lane)"""
         if self.slide == 0:
             taps = taps.swapaxes(3, 4)

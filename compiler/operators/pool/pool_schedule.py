@@ -171,7 +171,7 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     rate = config.bus_bytes / memory.cycles_per_beat
     load = loaded * tile / rate
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    passes = _passes(form, knobs, shared=np.where(_in_other_banks(config, own, loaded), 0, 1))
+    passes = _passes(form, knobs, shared=np.where(_is_in_other_banks(config, own, loaded), 0, 1))
     alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
@@ -202,7 +202,7 @@ def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     return passes
 
 
-def _in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
+def _is_in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
     """Whether the input lies in other banks than what it is combined with: the ALU reads both in
     one cycle, and a bank gives one."""
     bank = config.acc_bank_tiles

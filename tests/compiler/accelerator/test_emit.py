@@ -28,7 +28,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Region,
     Scope,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
@@ -160,8 +160,8 @@ def test_what_lay_where_another_buffer_came_between_is_loaded_again():
         inside = Buffer(f"{name}.acc", buffer.shape, "int32", Scope.ACC)
         first, there, here = (Region(each, (start, zero, zero), (1, 1, BLOCK)) for each, start in (
             (inside, zero), (buffer, zero), (results[name], i)))
-        parts.append(Allocate(inside, in_sequence(Copy(first, there), Copy(here, first))))
-    nest = Nest(tuple(names.values()), tuple(results.values()), Loop(i, in_sequence(*parts)))
+        parts.append(Allocate(inside, make_sequence(Copy(first, there), Copy(here, first))))
+    nest = Nest(tuple(names.values()), tuple(results.values()), Loop(i, make_sequence(*parts)))
     program = emit(nest, tiny)
     verify(program)
     outputs, _ = run(program, {"a": np.full((1, 1, BLOCK), 1, np.int32),
@@ -178,7 +178,7 @@ def test_what_was_changed_where_it_lies_is_loaded_again():
         (inside, zero), (x, zero), (y, i * 2)))
     t = Axis("t", 2)
     tile = Region(inside, (t, zero, zero), (1, 1, BLOCK))
-    nest = Nest((x,), (y,), Loop(i, Allocate(inside, in_sequence(
+    nest = Nest((x,), (y,), Loop(i, Allocate(inside, make_sequence(
         Copy(whole, there), Loop(t, Invoke("alu.add", (tile, tile, tile))), Copy(here, whole)))))
     program = emit(nest, tiny)
     verify(program)

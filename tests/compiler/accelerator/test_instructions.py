@@ -34,7 +34,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Region,
     Scope,
-    in_sequence,
+    make_sequence,
 )
 from microtron.isa.config import tiny
 from microtron.isa.instructions import (
@@ -218,7 +218,7 @@ def test_a_constant_is_added_in_more_loops_than_the_hardware_has():
     body = Invoke(add.name, (region, region))
     for axis in reversed(axes):
         body = Loop(axis, body)
-    nest = Nest((x,), (y,), Allocate(inside, in_sequence(
+    nest = Nest((x,), (y,), Allocate(inside, make_sequence(
         Copy(whole, there), body, Copy(back, whole))))
     program = emit(nest, tiny, [add])
     verify(program)

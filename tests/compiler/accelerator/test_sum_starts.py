@@ -20,7 +20,7 @@ from microtron.compiler.nest.nest import (
     Region,
     Scope,
     Start,
-    in_sequence,
+    make_sequence,
 )
 from microtron.isa.config import tiny
 from microtron.isa.instructions import AluI, AluOp, Gemm, GemmFlags
@@ -119,8 +119,8 @@ class Rows:
         return Copy(self.whole(self.results[which]), self.whole(self.sums[which]))
 
     def program(self, *statements):
-        body = in_sequence(Copy(self.whole(self.inp), self.whole(self.x)),
-                           Copy(self.whole(self.wgt), self.whole(self.w)), *statements)
+        body = make_sequence(Copy(self.whole(self.inp), self.whole(self.x)),
+                             Copy(self.whole(self.wgt), self.whole(self.w)), *statements)
         for buffer in (self.inp, self.wgt, *self.sums):
             body = Allocate(buffer, body)
         program = emit(Nest((self.x, self.w), tuple(self.results), body), tiny)

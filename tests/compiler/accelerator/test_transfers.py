@@ -19,7 +19,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Region,
     Scope,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify_nest import verify_nest
@@ -85,8 +85,8 @@ def test_a_box_is_moved_wherever_it_starts(box, padding, dtype, fresh):
     fill = Copy(whole(inside), whole(z))
     load = Copy(at(inside, map(Constant, first), extents), at(x, start, extents), padding)
     store = Copy(at(y, (STEPS * size[0], *[ZERO] * (len(size) - 1)), size), whole(inside))
-    steps = (Loop(STEPS, Allocate(inside, in_sequence(fill, load, store))) if fresh else
-             Allocate(inside, in_sequence(fill, Loop(STEPS, in_sequence(load, store)))))
+    steps = (Loop(STEPS, Allocate(inside, make_sequence(fill, load, store))) if fresh else
+             Allocate(inside, make_sequence(fill, Loop(STEPS, make_sequence(load, store)))))
     try:
         pairs, _ = computed(Nest((x, z), (y,), steps))
     except CompileError as error:
@@ -103,7 +103,7 @@ def test_what_lies_outside_is_not_stored(box):
     x, y = Buffer("x", (*size, *TILE), "int32"), Buffer("y", (*shape, *TILE), "int32")
     inside = Buffer("inside", x.shape, "int32", Scope.ACC)
     store = Copy(at(y, start, extents), at(inside, map(Constant, first), extents))
-    nest = Nest((x,), (y,), Allocate(inside, in_sequence(
+    nest = Nest((x,), (y,), Allocate(inside, make_sequence(
         Copy(whole(inside), whole(x)), Loop(STEPS, store))))
     try:
         (result, expected), = computed(nest)[0]
@@ -121,7 +121,7 @@ def test_a_border_is_written_once_where_it_stays():
     load = Copy(whole(inside), at(x, middle, (4, 3)), 7)
     store = Copy(at(y, (STEPS * 3, ZERO), (3, 1)), at(inside, (ZERO, Constant(1)), (3, 1)))
     pairs, program = computed(Nest((x,), (y,), Loop(STEPS, Allocate(
-        inside, in_sequence(load, store)))))
+        inside, make_sequence(load, store)))))
     pads = [each.pad for each in decode(program.code) if isinstance(each, Load)]
     assert pads[0] == (0, 0, 1, 1)
     assert all(np.array_equal(*pair) for pair in pairs)
@@ -130,7 +130,7 @@ def test_a_border_is_written_once_where_it_stays():
 def test_a_border_wider_than_a_load_pads_is_refused():
     x, wide = Buffer("x", (1, *TILE), "int32"), Buffer("wide", (300, *TILE), "int32", Scope.ACC)
     y = Buffer("y", (300, *TILE), "int32")
-    nest = Nest((x,), (y,), Allocate(wide, in_sequence(
+    nest = Nest((x,), (y,), Allocate(wide, make_sequence(
         Copy(whole(wide), at(x, (Constant(-260),), (300,)), 0), Copy(whole(y), whole(wide)))))
     with pytest.raises(CompileError, match="a border of 260 tiles is more than the 255 that a "):
         emit(nest, tiny)

@@ -24,6 +24,7 @@ from microtron.compiler.expression.expression import (
 from microtron.compiler.expression.functions import (
     as_bits,
     ceiling,
+    copy_sign,
     floor,
     from_bits,
     fused_multiply_add,
@@ -31,7 +32,6 @@ from microtron.compiler.expression.functions import (
     round_half_even,
     square_root,
     truncate,
-    with_sign_of,
 )
 from microtron.compiler.expression.scalars import OF_FLOATS, OF_INTEGERS
 from microtron.compiler.expression.tensor import compute, placeholder
@@ -147,7 +147,7 @@ def test_functions_of_several():
     one, other = pairs("float32")
     with np.errstate(all="ignore"):
         keep = np.isfinite(one * other + one)
-    check(with_sign_of, one[~np.isnan(one)], other[~np.isnan(one)])
+    check(copy_sign, one[~np.isnan(one)], other[~np.isnan(one)])
     check(lambda x, y: fused_multiply_add(x, y, x), one[keep], other[keep])
 
 

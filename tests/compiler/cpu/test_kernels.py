@@ -13,7 +13,7 @@ from microtron.compiler.nest.nest import (
     LoopKind,
     Nest,
     Scope,
-    in_sequence,
+    make_sequence,
 )
 
 from .machine import run
@@ -26,7 +26,7 @@ def turned():
     """Rows from the end to the start, each through a buffer of its own."""
     i, j, k = Axis("i", 3), Axis("j", SIZE), Axis("k", SIZE)
     row = Buffer("row", (SIZE,), "int32", Scope.LOCAL)
-    return Loop(i, Allocate(row, in_sequence(
+    return Loop(i, Allocate(row, make_sequence(
         Loop(j, Assign(Access(row, (j,)), Access(X, (i, SIZE - 1 - j)))),
         Loop(k, Assign(Access(Y, (i, k)), Access(row, (k,)))))), LoopKind.PARALLEL)
 
@@ -46,7 +46,7 @@ def test_a_large_buffer_has_a_place_for_each_iteration_that_threads_share():
 def test_statements_in_a_row_are_kernels_and_what_is_between_them_is_scratch():
     between = Buffer("between", (3, SIZE), "int32")
     i, j = Axis("i", 3), Axis("j", SIZE)
-    body = Allocate(between, in_sequence(
+    body = Allocate(between, make_sequence(
         Loop(i, Loop(j, Assign(Access(between, (i, j)), Access(X, (i, j)) + 1))),
         Loop(i, Loop(j, Assign(Access(Y, (i, j)), Access(between, (i, j)) * 2)))))
     steps = steps_of(body, "kernel", "node")

@@ -29,7 +29,7 @@ from microtron.compiler.nest.nest import (
     Nest,
     Scope,
     When,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify_nest import verify_nest
@@ -128,7 +128,7 @@ def test_strides(kind, step):
     j = Axis("j", 20)
     fill = Loop(j, Assign(Access(y, (j,)), Constant(0, "int32")))
     for target, source in ((far, i), (i, far), (far, far)):
-        check(Nest((x,), (y,), in_sequence(fill, Loop(
+        check(Nest((x,), (y,), make_sequence(fill, Loop(
             i, Assign(Access(y, (target,)), Access(x, (source,)) + 1), kind))))
 
 
@@ -141,14 +141,14 @@ def test_lanes_that_a_condition_leaves_out():
     for condition in (i * 8 + j < 21, j * 2 <= i * 3, (j % 3).equals(1), i < 3,
                       Access(x, (i, j)) < 0):
         inner = Loop(j, When(condition, here), LoopKind.VECTORIZED)
-        check(Nest((x,), (y,), in_sequence(fill, Loop(i, inner))))
+        check(Nest((x,), (y,), make_sequence(fill, Loop(i, inner))))
 
 
 def test_a_buffer_inside_a_loop_is_each_iterations_own():
     i, j, k = Axis("i", 6), Axis("j", 5), Axis("k", 5)
     x, y = Buffer("x", (6, 5), "int16"), Buffer("y", (6, 5), "int16")
     row = Buffer("row", (5,), "int16", Scope.LOCAL)
-    body = Allocate(row, in_sequence(
+    body = Allocate(row, make_sequence(
         Loop(j, Assign(Access(row, (j,)), Access(x, (i, minimum(j + 1, 4))))),
         Loop(k, Assign(Access(y, (i, k)), Access(row, (4 - k,))))))
     check(Nest((x,), (y,), Loop(i, body, LoopKind.PARALLEL)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from microtron.compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.expression.tensor import in_order
+from microtron.compiler.expression.tensor import topological_order
 from microtron.compiler.operators.layout import Layout, Stage, tile_images, tile_layout, tile_rows
 
 sizes = st.integers(1, 7)
@@ -18,12 +18,14 @@ def check(layout, dtype="int8", inverts=True):
     tensor = np.arange(np.prod(layout.source)).astype(dtype).reshape(layout.source)
     there = pack_tensor(layout, dtype)
     assert there.name == TILES
-    tiles = evaluate(there, {each: tensor for each in in_order(there) if each.body is None})
+    tiles = evaluate(there, {each: tensor for each in topological_order(there)
+                             if each.body is None})
     np.testing.assert_array_equal(tiles, layout.pack(tensor))
     if inverts:
         back = unpack_tensor(layout, dtype)
         assert back.name == PLAIN
-        plain = evaluate(back, {each: tiles for each in in_order(back) if each.body is None})
+        plain = evaluate(back, {each: tiles for each in topological_order(back)
+                                if each.body is None})
         np.testing.assert_array_equal(plain, layout.unpack(tiles))
         np.testing.assert_array_equal(plain, tensor)
 

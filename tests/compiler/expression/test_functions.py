@@ -16,6 +16,7 @@ from microtron.compiler.expression.functions import (
     as_bits,
     ceiling,
     check_index,
+    copy_sign,
     floor,
     from_bits,
     fused_multiply_add,
@@ -23,7 +24,6 @@ from microtron.compiler.expression.functions import (
     round_half_even,
     square_root,
     truncate,
-    with_sign_of,
 )
 from microtron.compiler.expression.intervals import interval_of
 from microtron.compiler.expression.tensor import compute, placeholder
@@ -53,7 +53,7 @@ def test_functions_of_one_float(dtype):
 def test_bits_and_signs():
     x = np.array([1.0, -0.0], np.float32)
     assert element_wise(as_bits, x).tolist() == [0x3F800000, -(1 << 31)]
-    assert element_wise(lambda x: with_sign_of(x, -1.0), np.float64([2.0])).tolist() == [-2.0]
+    assert element_wise(lambda x: copy_sign(x, -1.0), np.float64([2.0])).tolist() == [-2.0]
 
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=False)
@@ -96,7 +96,7 @@ def test_a_negated_condition():
 
 @pytest.mark.parametrize(("made", "message"), [
     (lambda: floor(i), "floor(i): the type is index, but must be float16 or float32 or float64"),
-    (lambda: with_sign_of(Constant(1.0, "float32"), Constant(1.0, "float64")),
+    (lambda: copy_sign(Constant(1.0, "float32"), Constant(1.0, "float64")),
      "copysign: the types are float32 and float64; cast one of them"),
     (lambda: as_bits(i), "as_bits(i): index is not one of float16, float32, float64"),
     (lambda: from_bits(Constant(1, "int8")),

@@ -9,7 +9,12 @@ import pytest
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis, both, select, total
-from microtron.compiler.expression.tensor import compute, in_order, placeholder, reduce_axis
+from microtron.compiler.expression.tensor import (
+    compute,
+    placeholder,
+    reduce_axis,
+    topological_order,
+)
 
 X = placeholder("x", (8, 4), "int8")
 V = placeholder("v", (8,), "int32")
@@ -44,7 +49,7 @@ def test_tensors_are_ordered_after_what_they_read():
     a = compute("a", (8,), lambda i: V[i] + 1)
     b = compute("b", (8,), lambda i: V[i] * a[i])
     c = compute("c", (8,), lambda i: b[i] - a[i])
-    assert in_order(c, b) == (V, a, b, c)
+    assert topological_order(c, b) == (V, a, b, c)
 
 
 def test_a_select_allows_an_index_to_leave_where_it_is_not_used():

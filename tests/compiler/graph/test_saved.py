@@ -23,7 +23,7 @@ from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryK
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp
 from microtron.compiler.graph.records import _hints, record, to_plain_data
 from microtron.compiler.graph.saved import load_graph, save_graph
-from microtron.compiler.graph.subgraph import part
+from microtron.compiler.graph.subgraph import extract_subgraph
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.graph.verify_graph import verify_graph
 
@@ -53,7 +53,7 @@ def test_a_saved_graph_is_the_same_graph(graph, as_bytes):
 @settings(max_examples=50)
 def test_part_of_a_graph_computes_what_it_does_within_the_whole(graph, data):
     chosen = data.draw(st.sets(st.sampled_from(sorted(graph.nodes)), min_size=1))
-    found = part(graph, chosen)
+    found = extract_subgraph(graph, chosen)
     verify_graph(found)
     assert set(found.nodes) == chosen
     whole = evaluate_all(graph, random_inputs(graph, 1))
@@ -68,10 +68,10 @@ def test_a_part_gives_what_others_read():
     for name, left, right in (("a", "x", "x"), ("b", "a", "x"), ("c", "a", "b")):
         builder.add(name, Binary(kind=BinaryKind.ADD, left=left, right=right))
     graph = builder.graph(("c",))
-    assert (part(graph, ["b", "a"]).outputs, list(part(graph, ["c"]).inputs)) == (
-        ("a", "b"), ["a", "b"])
+    assert extract_subgraph(graph, ["b", "a"]).outputs == ("a", "b")
+    assert list(extract_subgraph(graph, ["c"]).inputs) == ["a", "b"]
     with pytest.raises(GraphError, match="no node x in the graph"):
-        part(graph, ["x"])
+        extract_subgraph(graph, ["x"])
 
 
 @pytest.mark.parametrize("kind", sorted(OPERATIONS))

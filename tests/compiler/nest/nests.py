@@ -17,7 +17,7 @@ from microtron.compiler.nest.nest import (
     Region,
     Scope,
     Statement,
-    in_sequence,
+    make_sequence,
 )
 
 
@@ -36,11 +36,11 @@ def as_index(value: Expression | int) -> Expression:
 
 
 def loop(axis: Axis, *body: Statement) -> Loop:
-    return Loop(axis, in_sequence(*body))
+    return Loop(axis, make_sequence(*body))
 
 
 def threads(axis: Axis, *body: Statement) -> Loop:
-    return Loop(axis, in_sequence(*body), LoopKind.THREADS)
+    return Loop(axis, make_sequence(*body), LoopKind.THREADS)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Relu:
 
     def nest(self) -> Nest:
         return Nest((self.x,), (self.y,), threads(self.i, Allocate(
-            self.row, in_sequence(self.load(), self.work()))))
+            self.row, make_sequence(self.load(), self.work()))))
 
     def sharing_the_row(self) -> Nest:
         """Wrong: threads use one buffer."""

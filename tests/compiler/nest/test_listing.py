@@ -27,7 +27,7 @@ from microtron.compiler.nest.nest import (
     Sequence,
     Start,
     When,
-    in_sequence,
+    make_sequence,
 )
 
 from .nests import Relu, access, loop, region
@@ -51,7 +51,7 @@ def test_a_buffer_whose_block_goes_on_has_its_body_indented():
     x, y = Buffer("x", (1,), "int8"), Buffer("y", (1,), "int8")
     a = Buffer("a", (1,), "int8", Scope.LOCAL)
     fill = Assign(access(a, 0), access(x, 0))
-    assert listing(Nest((x,), (y,), in_sequence(
+    assert listing(Nest((x,), (y,), make_sequence(
         Allocate(a, fill), Assign(access(y, 0), access(x, 0))))) == (
         "x: int8[1] in dram, given\n"
         "y: int8[1] in dram, result\n"
@@ -103,7 +103,7 @@ def test_every_kind_of_statement_has_its_line():
 def test_names_that_are_shared_get_numbers():
     first, second = Buffer("x", (4,), "int8"), Buffer("x", (4,), "int8")
     i, again = Axis("i", 4), Axis("i", 4)
-    nest = Nest((first,), (second,), in_sequence(
+    nest = Nest((first,), (second,), make_sequence(
         loop(i, Assign(access(second, i), access(first, i))),
         loop(again, Assign(access(second, again), access(first, again)))))
     assert listing(nest).splitlines() == [

@@ -40,7 +40,7 @@ from microtron.compiler.nest.nest import (
     Sequence,
     Start,
     When,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.nest.run import interpret, uninitialized_array
 from microtron.compiler.nest.verify_nest import verify_nest
@@ -67,7 +67,7 @@ def matmul(rows, columns, depth):
     r, c, k = Axis("r", rows), Axis("c", columns), Axis("k", depth)
     acc = Buffer("acc", (1,), "int32", Scope.ACC)
     product = access(x, r, k).cast("int32") * access(w, c, k).cast("int32")
-    return Nest((x, w), (y,), loop(r, threads(c, Allocate(acc, in_sequence(
+    return Nest((x, w), (y,), loop(r, threads(c, Allocate(acc, make_sequence(
         Assign(access(acc, 0), Constant(0, "int32")),
         loop(k, Assign(access(acc, 0), access(acc, 0) + product)),
         Assign(access(y, r, c), access(acc, 0)))))))
@@ -111,7 +111,7 @@ def test_a_seed_gives_the_same_order_every_time():
 @pytest.mark.parametrize("kind", [LoopKind.SERIAL, LoopKind.UNROLLED])
 def test_other_loops_run_in_order_whatever_the_seed(kind):
     step = When(i >= 1, Assign(access(Y, i), access(Y, i - 1) + 1))
-    body = in_sequence(Assign(access(Y, 0), Constant(5, "int8")), Loop(i, step, kind))
+    body = make_sequence(Assign(access(Y, 0), Constant(5, "int8")), Loop(i, step, kind))
     assert run(body, seed=3).tolist() == [5, 6, 7, 8, 9, 10, 11, 12]
 
 
@@ -124,7 +124,7 @@ def test_undefined_contents_show():
 
 def test_an_allocation_forgets_what_it_held():
     a = Buffer("a", (8,), "int8", Scope.LOCAL)
-    body = loop(i, Allocate(a, in_sequence(
+    body = loop(i, Allocate(a, make_sequence(
         When(i < 1, Assign(access(a, 0), access(X, 0))), Assign(access(Y, i), access(a, 0)))))
     assert run(body).tolist() == [3, *[-91] * 7]
 
@@ -189,7 +189,7 @@ def test_an_intrinsic_gets_views_of_its_regions():
 
 
 def test_a_start_gives_all_of_its_region_one_value():
-    body = in_sequence(Start("gemm", region(Y, (0, 8)), 1), Start("gemm", region(Y, (2, 3)), -7))
+    body = make_sequence(Start("gemm", region(Y, (0, 8)), 1), Start("gemm", region(Y, (2, 3)), -7))
     assert run(body).tolist() == [1, 1, -7, -7, -7, 1, 1, 1]
 
 
@@ -202,7 +202,7 @@ def test_an_intrinsic_cannot_write_to_what_it_only_reads():
 
 
 def test_marked_loops_and_empty_blocks_run_as_they_stand():
-    body = in_sequence(Sequence(()), Marked("gemm", loop(i, Assign(access(Y, i), access(X, i)))))
+    body = make_sequence(Sequence(()), Marked("gemm", loop(i, Assign(access(Y, i), access(X, i)))))
     assert run(body).tolist() == NUMBERS.tolist()
 
 

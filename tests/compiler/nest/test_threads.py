@@ -19,7 +19,7 @@ from microtron.compiler.nest.nest import (
     Start,
     Statement,
     When,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.nest.threads import conflict
 
@@ -93,7 +93,7 @@ t, i, j, outer = Axis("t", 2), Axis("i", 8), Axis("j", 4), Axis("o", 3)
     Copy(region(A, (t * 4, 4)), region(A, (8, 4))),
     Invoke("f", (region(B, (t, 1), (0, 4)), region(B, (t + 2, 1), (0, 4)))),
     Start("f", region(A, (t * 4, 4)), 0),
-    Allocate(A, in_sequence(Assign(access(A, 0), ONE), Assign(access(B, t, 0), access(A, 0)))),
+    Allocate(A, make_sequence(Assign(access(A, 0), ONE), Assign(access(B, t, 0), access(A, 0)))),
 ])
 def test_independent_iterations_are_recognized(body):
     assert not dependent(threads(t, body))
@@ -116,7 +116,7 @@ def test_independent_iterations_are_recognized(body):
     Start("f", region(A, (t * 4, 5)), 0),
     Invoke("f", (region(A, (t * 4, 4)), region(A, (0, 1)))),
     Assign(access(A, select(access(B, 0, 0) < 0, 0, 1) + t), ONE),      # depends on data
-    in_sequence(Assign(access(A, t), ONE), Assign(access(A, t + 1), ONE)),
+    make_sequence(Assign(access(A, t), ONE), Assign(access(A, t + 1), ONE)),
 ])
 def test_dependent_iterations_are_recognized(body):
     assert dependent(threads(t, body))

@@ -36,7 +36,7 @@ from microtron.compiler.nest.nest import (
     Sequence,
     Start,
     When,
-    in_sequence,
+    make_sequence,
 )
 from microtron.compiler.nest.verify_nest import MOST_THREADS, verify_nest
 
@@ -68,10 +68,11 @@ def test_a_right_nest_is_accepted():
 
 def test_a_buffer_is_used_only_inside_its_allocation():
     fill, use = Assign(access(BUF, 0), access(X, 0)), Assign(access(Y, 0), access(BUF, 0))
-    accepted(Allocate(BUF, in_sequence(fill, use)))
-    refused(in_sequence(Allocate(BUF, fill), use), "y[0] = a[0]: a is used outside its allocation")
-    refused(in_sequence(fill, use), "a[0] = x[0]: a is used outside its allocation")
-    refused(in_sequence(Copy(region(BUF, (0, 8)), region(X, (0, 8)))),
+    accepted(Allocate(BUF, make_sequence(fill, use)))
+    refused(make_sequence(Allocate(BUF, fill), use),
+            "y[0] = a[0]: a is used outside its allocation")
+    refused(make_sequence(fill, use), "a[0] = x[0]: a is used outside its allocation")
+    refused(make_sequence(Copy(region(BUF, (0, 8)), region(X, (0, 8)))),
             "copy a[0 :+ 8] from x[0 :+ 8]: a is used outside its allocation")
 
 
@@ -80,7 +81,7 @@ def test_a_buffer_is_allocated_once_at_a_time():
     refused(Allocate(BUF, Allocate(BUF, fill)),
             "allocate a: int8[8] in inp: the buffer exists already")
     refused(Allocate(X, fill), "allocate x: int8[8] in dram: the buffer exists already")
-    accepted(in_sequence(Allocate(BUF, fill), Allocate(BUF, fill), assign(0, 0)))
+    accepted(make_sequence(Allocate(BUF, fill), Allocate(BUF, fill), assign(0, 0)))
 
 
 def test_a_buffer_has_a_type_and_extents_that_exist():
@@ -94,7 +95,7 @@ def test_a_buffer_has_a_type_and_extents_that_exist():
 
 def test_an_axis_is_used_only_inside_its_loop():
     accepted(loop(i, assign(i, i)))
-    refused(in_sequence(loop(i, assign(i, i)), assign(i, 0)),
+    refused(make_sequence(loop(i, assign(i, i)), assign(i, 0)),
             "y[i] = x[0]: axis i is used outside its loop")
     refused(loop(j, When(i < 3, assign(j, j))), "when i < 3: axis i is used outside its loop")
     refused(loop(j, Copy(region(Y, (0, 1)), region(X, (i, 1)))),
@@ -104,7 +105,7 @@ def test_an_axis_is_used_only_inside_its_loop():
 def test_an_axis_runs_once_at_a_time():
     refused(loop(i, loop(i, assign(i, i))),
             "for i < 8: the axis already runs in a loop around this one")
-    accepted(in_sequence(loop(i, assign(i, i)), loop(i, assign(i, i))))
+    accepted(make_sequence(loop(i, assign(i, i)), loop(i, assign(i, i))))
 
 
 @pytest.mark.parametrize(("index", "low", "high"), [
@@ -142,7 +143,7 @@ def test_a_condition_holds_only_inside_its_statement():
 
 
 def test_what_never_runs_may_say_anything():
-    accepted(in_sequence(loop(i, assign(i, i)), loop(i, When(i < 0, assign(i, i + 9)))))
+    accepted(make_sequence(loop(i, assign(i, i)), loop(i, When(i < 0, assign(i, i + 9)))))
 
 
 def test_what_never_runs_writes_nothing():
@@ -188,7 +189,7 @@ def test_an_index_that_reads_data_has_the_range_of_its_type():
 
 def test_what_is_known_of_data_is_forgotten_for_somebody_may_write_them():
     data = access(Y, i).cast("index")
-    refused(loop(i, assign(i, i), When(both(data >= 0, data < 8), in_sequence(
+    refused(loop(i, assign(i, i), When(both(data >= 0, data < 8), make_sequence(
         assign(i, i), Assign(access(Y, data), access(X, i))))),
         "y[index(y[i])] = x[i]: index(y[i]) in y goes from -128 to 127, but there are only 0 to 7")
     refused(loop(i, When(access(X, i).cast("float32").cast("index") < 3, assign(i, i))),
@@ -243,7 +244,7 @@ def test_tensor_expressions_do_not_belong_in_a_nest():
 
 def test_nothing_is_read_before_something_is_written_to_it():
     fill, use = Assign(access(BUF, 0), access(X, 0)), Assign(access(Y, 0), access(BUF, 0))
-    refused(Allocate(BUF, in_sequence(use, fill)),
+    refused(Allocate(BUF, make_sequence(use, fill)),
             "y[0] = a[0]: a is read, but nothing has written it yet")
     refused(Assign(access(Y, 0), access(Y, 0)),
             "y[0] = y[0]: y is read, but nothing has written it yet")
@@ -262,7 +263,7 @@ def test_nothing_is_read_before_something_is_written_to_it():
 
 def test_an_allocation_forgets_what_was_written_before():
     fill, use = Assign(access(BUF, 0), access(X, 0)), Assign(access(Y, 0), access(BUF, 0))
-    refused(in_sequence(Allocate(BUF, fill), Allocate(BUF, use)),
+    refused(make_sequence(Allocate(BUF, fill), Allocate(BUF, use)),
             "y[0] = a[0]: a is read, but nothing has written it yet")
 
 
@@ -291,8 +292,8 @@ def test_threads_that_share_a_buffer_are_refused():
 
 
 def test_the_message_says_who_reads_what_whom_writes():
-    refused(in_sequence(loop(i, assign(i, i)),
-                        threads(t, Assign(access(Y, t * 4), access(Y, 4 - t * 3)))),
+    refused(make_sequence(loop(i, assign(i, i)),
+                          threads(t, Assign(access(Y, t * 4), access(Y, 4 - t * 3)))),
             "threads t < 2: y[t * 4] = y[4 - t * 3] in iteration 0 reads elements that "
             "y[t * 4] = y[4 - t * 3] may write in iteration 1")
 
@@ -300,10 +301,10 @@ def test_the_message_says_who_reads_what_whom_writes():
 def test_a_loop_that_is_not_threads_may_depend_on_itself():
     step = When(i >= 1, Assign(access(Y, i), access(Y, i - 1)))
     first = Assign(access(Y, 0), access(X, 0))
-    accepted(in_sequence(first, loop(i, step)))
-    accepted(in_sequence(first, Loop(i, step, LoopKind.UNROLLED)))
+    accepted(make_sequence(first, loop(i, step)))
+    accepted(make_sequence(first, Loop(i, step, LoopKind.UNROLLED)))
     with pytest.raises(CompileError, match="threads i < 8: y"):
-        accepted(in_sequence(first, threads(i, step)))
+        accepted(make_sequence(first, threads(i, step)))
 
 
 def test_too_many_threads_are_refused():

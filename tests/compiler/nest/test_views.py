@@ -7,7 +7,7 @@ import pytest
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import Axis
-from microtron.compiler.nest.nest import Allocate, Buffer, Copy, Nest, Scope, in_sequence
+from microtron.compiler.nest.nest import Allocate, Buffer, Copy, Nest, Scope, make_sequence
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.compiler.nest.views import View, concatenate
@@ -20,7 +20,7 @@ def through_the_chip(name, size):
     x, y = Buffer(f"x.{name}", (size, 1, 4), "int8"), Buffer(f"y.{name}", (size, 1, 4), "int8")
     middle, i = Buffer(f"m.{name}", (1, 1, 4), "int8", Scope.INP), Axis("i", size)
     here, lanes = (i, 1), ((0, 1), (0, 4))
-    body = loop(i, Allocate(middle, in_sequence(
+    body = loop(i, Allocate(middle, make_sequence(
         Copy(region(middle, (0, 1), *lanes), region(x, here, *lanes)),
         Copy(region(y, here, *lanes), region(middle, (0, 1), *lanes)))))
     return Nest((x,), (y,), body)

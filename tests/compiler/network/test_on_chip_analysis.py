@@ -10,7 +10,7 @@ import pytest
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.network.linking.link import Layer
-from microtron.compiler.network.linking.on_chip import can_stay, on_chip
+from microtron.compiler.network.linking.on_chip import can_stay, plan_on_chip
 from microtron.compiler.network.linking.on_chip_analysis import (
     input_of,
     is_multiplied,
@@ -114,7 +114,7 @@ def test_places_do_not_meet_and_what_finds_none_is_refused():
     layers = [Layer("a", program(), {}, {}, stays=True)] + [
         Layer("b", program(), {}, {}, stays=True, takes="data") for _ in range(3)] + [
         Layer("c", program(), {}, {}, takes="data")]
-    places = on_chip(layers, small)
+    places = plan_on_chip(layers, small)
     for number, here in enumerate(places):
         own = range(here.rest, here.rest + 3 * 6 * 5)
         for stay in (here.taken, here.left):
@@ -122,6 +122,6 @@ def test_places_do_not_meet_and_what_finds_none_is_refused():
                 assert not set(own) & set(range(stay.first, stay.first + stay.wanted.tiles))
         assert here.left is None or here.left.first == places[number + 1].taken.first
     with pytest.raises(CompileError, match="takes 318 tiles of out, but there are 128"):
-        on_chip(layers, replace(small, out_bytes=1 << 10))
+        plan_on_chip(layers, replace(small, out_bytes=1 << 10))
     with pytest.raises(CompileError, match="not read, or not made, whole"):
-        on_chip([layers[0], replace(layers[-1], program=program(rows=3, blocks=0))], small)
+        plan_on_chip([layers[0], replace(layers[-1], program=program(rows=3, blocks=0))], small)

@@ -8,7 +8,7 @@ import numpy as np
 
 from microtron.compiler.compile import compile_op
 from microtron.compiler.expression.evaluate import evaluate
-from microtron.compiler.expression.tensor import in_order
+from microtron.compiler.expression.tensor import topological_order
 from microtron.compiler.operators.packing import check_operands
 from microtron.isa.arithmetic import quantize_scale
 from microtron.isa.config import tiny
@@ -66,6 +66,7 @@ def check_meaning(spec, form, seed=0):
     """Evaluate the tensor expressions of a form and compare with NumPy."""
     given = operands_for(form, seed)
     packed = form.pack(check_operands(form.operands, given))
-    result = evaluate(form.output, {tensor: packed[tensor.name] for tensor in in_order(form.output)
+    result = evaluate(form.output, {tensor: packed[tensor.name]
+                                    for tensor in topological_order(form.output)
                                     if tensor.body is None})
     np.testing.assert_array_equal(form.unpack(result), expected(spec, given))

@@ -14,9 +14,9 @@ from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.dense.dense import (
     Dense,
     Layout,
-    as_right_side,
     form_of,
     pack_data,
+    view_as_weights,
 )
 from microtron.compiler.operators.dense.dense_schedule import TEMPLATE
 from microtron.isa.arithmetic import quantize_scale
@@ -70,7 +70,7 @@ def test_scores_take_queries_and_keys_as_their_projections_left_them(device):
                for plain in (plain_queries, plain_keys)]
     compared(score, by_head[0], by_head[1][:, :TOKENS], device,
              data=queries.reshape(HEADS, -1, *queries.shape[2:]),
-             weights=as_right_side(keys, score, tiny))
+             weights=view_as_weights(keys, score, tiny))
 
 
 @pytest.mark.parametrize("device", ["functional", "cycle"])
@@ -83,9 +83,9 @@ def test_values_come_transposed_out_of_their_projection_with_its_sides_swapped(d
                   right_activations=True)
     given = pack_data(tokens, tiny, Layout.BLOCKS)      # as an earlier layer leaves them
     values, transposed = compared(swapped, projection, tokens, device,
-                                  weights=as_right_side(given, swapped, tiny))
+                                  weights=view_as_weights(given, swapped, tiny))
     compared(apply, bytes_of(rng, TOKENS, PADDED), transposed, device,
-             weights=as_right_side(values, apply, tiny))
+             weights=view_as_weights(values, apply, tiny))
 
 
 def test_the_result_of_a_convolution_is_a_right_side_too():
@@ -95,7 +95,7 @@ def test_the_result_of_a_convolution_is_a_right_side_too():
     product = Dense(rows=3, inputs=HEAD, outputs=2 * BLOCK, constant_weights=False,
                     right_activations=True)
     compared(product, bytes_of(rng, 3, HEAD), positions.reshape(HEAD, -1).T,
-             weights=as_right_side(image, product, tiny))
+             weights=view_as_weights(image, product, tiny))
 
 
 @pytest.mark.parametrize("zeros", [(0, 0), (3, -128)], ids=("without", "with"))

@@ -113,4 +113,4 @@ def test_only_buffers_that_there_are_can_be_interleaved():
     with pytest.raises(CompileError, match="result is to be interleaved, but the nest has no such"):
         interleave_buffers(nest, {"result": Interleave(1, 2)}, tiny)
     assert interleave_buffers(nest, {"data": Interleave(1, 1)}, tiny) is nest
-    assert np.prod(Interleave(1, 2).in_memory((1, 3, 5, 7, 1, 4))) == 4 * 5 * 7 * 4
+    assert np.prod(Interleave(1, 2).memory_shape((1, 3, 5, 7, 1, 4))) == 4 * 5 * 7 * 4

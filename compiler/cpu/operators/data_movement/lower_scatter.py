@@ -8,7 +8,7 @@ from ....expression.expression import BOOL, Axis, Expression, both, either, maxi
 from ....graph.operation import normalize_axis
 from ....graph.operations.data_movement.scatter import ScatterElements, ScatterKind, ScatterNd
 from ....graph.types import TensorType
-from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
+from ....nest.nest import Buffer, LoopKind, Nest, Statement, make_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import with_axis, working
 from ..nest_builders import assign, at, loop_over, nest_of
@@ -37,7 +37,7 @@ def _scatter(kind: ScatterKind, target: Buffer, x: BufferOperand, indices: Buffe
 
     copy = loop_over(target.shape, lambda axes: assign(target, axes, at(x.buffer, *axes)),
                      LoopKind.PARALLEL)
-    body = in_sequence(copy, loop_over(updates.type.shape, update)) if updates.type.size else copy
+    body = make_sequence(copy, loop_over(updates.type.shape, update)) if updates.type.size else copy
     return nest_of(target, body, x, indices, updates)
 
 

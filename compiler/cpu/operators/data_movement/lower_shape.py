@@ -18,7 +18,7 @@ from ....expression.tensor import Tensor
 from ....graph.operation import normalize_axis
 from ....graph.operations.data_movement.shape import Concat, Pad, PadMode, Reshape, Slice, Transpose
 from ....graph.types import Shape, TensorType
-from ....nest.nest import Access, Assign, Buffer, Loop, Nest, Statement, in_sequence
+from ....nest.nest import Access, Assign, Buffer, Loop, Nest, Statement, make_sequence
 from ...registry import BufferOperand, Operand, lowers, lowers_to_nest
 from ..lowering import Axes, each, number
 
@@ -103,7 +103,7 @@ def concat(operation: Concat, result: TensorType, target: Buffer, *parts: Buffer
         copies.append(copy)
         start += each_part.type.shape[place]
     inputs = dict.fromkeys(each_part.buffer for each_part in parts if each_part.type.size)
-    return Nest(tuple(inputs), (target,), in_sequence(*copies))
+    return Nest(tuple(inputs), (target,), make_sequence(*copies))
 
 
 @lowers(Pad)

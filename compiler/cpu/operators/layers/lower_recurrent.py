@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....expression.expression import Axis, Expression, Select, maximum, minimum
 from ....graph.operations.layers.recurrent import Activation, Gru, Lstm, Recurrent, _Steps
 from ....graph.types import TensorType
-from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
+from ....nest.nest import Buffer, LoopKind, Nest, Statement, make_sequence
 from ... import functions
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import working
@@ -42,7 +42,7 @@ class Layer:
 
         def row(axes: tuple[Axis, ...]) -> Statement:
             n, r = axes
-            return with_buffer("parts", (LANES,), self.wide, lambda parts: in_sequence(
+            return with_buffer("parts", (LANES,), self.wide, lambda parts: make_sequence(
                 loop_over((LANES,), lambda lane: assign(parts, lane, 0), LoopKind.VECTORIZED),
                 *self._add_products(parts, source, n, r + first),
                 assign(sums, (n, r + first), _sum(parts))))
@@ -113,12 +113,12 @@ def recurrent(operation: Recurrent, result: TensorType, target: Buffer, x: Buffe
                 value = layer.gate(operation.activation, layer.input(t, n, 0, h) + at(sums, n, h))
                 return Select(layer.runs(t, n), value, at(now, n, h))
 
-            return in_sequence(
+            return make_sequence(
                 layer.products(sums, now, range(1)), layer.each(now, element),
                 loop_over((layer.batch, layer.hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
-        return in_sequence(layer.begin(now, state), layer.each_step(step))
+        return make_sequence(layer.begin(now, state), layer.each_step(step))
 
     whole = layer.buffer("now", lambda now: layer.buffer("sums", lambda sums: body(now, sums)))
     return nest_of(target, whole, x, weights, state, lengths)
@@ -156,11 +156,11 @@ def gru(operation: Gru, result: TensorType, target: Buffer, x: BufferOperand,
                 before = [layer.products(sums, now, range(2)), *gates,
                           layer.each(reset, lambda n, h: at(reset, n, h) * at(now, n, h)),
                           layer.products(sums, reset, range(2, 3))]
-            return in_sequence(*before, layer.each(now, candidate), loop_over(
+            return make_sequence(*before, layer.each(now, candidate), loop_over(
                 (layer.batch, hidden), lambda axes: assign(
                     target, (t, *axes), at(now, *axes).cast(result.dtype))))
 
-        return in_sequence(layer.begin(now, state), layer.each_step(step))
+        return make_sequence(layer.begin(now, state), layer.each_step(step))
 
     whole = layer.buffer("now", lambda now: layer.buffer("sums", lambda sums: layer.buffer(
         "update", lambda update: layer.buffer("reset", lambda reset: body(
@@ -198,15 +198,15 @@ def lstm(operation: Lstm, result: TensorType, target: Buffer, x: BufferOperand,
                 value = gate(1, outer, memory, 1, n, h) * activate(last, memory)
                 return Select(layer.runs(t, n), value, at(now, n, h))
 
-            return in_sequence(
+            return make_sequence(
                 layer.products(sums, now, range(4)), layer.each(kept, newer),
                 layer.each(now, output),
-                loop_over((layer.batch, hidden), lambda axes: in_sequence(
+                loop_over((layer.batch, hidden), lambda axes: make_sequence(
                     assign(target, (0, t, *axes), at(now, *axes).cast(result.dtype)),
                     assign(target, (1, t, *axes), at(kept, *axes).cast(result.dtype)))))
 
-        return in_sequence(layer.begin(now, state), layer.begin(kept, memory),
-                           layer.each_step(step))
+        return make_sequence(layer.begin(now, state), layer.begin(kept, memory),
+                             layer.each_step(step))
 
     whole = layer.buffer("now", lambda now: layer.buffer("kept", lambda kept: layer.buffer(
         "sums", lambda sums: body(now, kept, sums), 4)))

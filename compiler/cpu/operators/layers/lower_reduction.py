@@ -64,7 +64,7 @@ class Places:
 def reduce(operation: Reduce, result: TensorType, x: Operand) -> Tensor:
     places, kind = Places(x, operation.axes, operation.keep), operation.kind
     if not prod(places.extents):
-        return each(operation, result, lambda i: _of_nothing(operation, result, x.type))
+        return each(operation, result, lambda i: _reduce_nothing(operation, result, x.type))
     if operation.scales:
         return _reduce_quantized(operation, result, places)
     wide = _wide(kind, x.type, prod(places.extents))
@@ -104,12 +104,12 @@ def _wide(kind: ReduceKind, x: TensorType, count: int = 1) -> str:
     return "uint64" if x.dtype == "uint64" else WIDE
 
 
-def _of_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
+def _reduce_nothing(operation: Reduce, result: TensorType, x: TensorType) -> Expression:
     if operation.scales:
         return clamp_result(operation, result,
                             Constant(result.require_quantization().zero_point, WIDE))
     if operation.kind in ORDER:
-        value = number(operation.least_or_largest(x), working(x.dtype))
+        value = number(operation.identity(x), working(x.dtype))
     else:
         value = number({ReduceKind.SUM: 0, ReduceKind.PROD: 1}.get(operation.kind, float("nan")),
                        working(x.dtype))

@@ -8,7 +8,7 @@ from ....expression.expression import BOOL, Axis, Expression, both, either, nega
 from ....graph.operation import normalize_axis
 from ....graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
 from ....graph.types import TensorType
-from ....nest.nest import Buffer, LoopKind, Nest, Statement, in_sequence
+from ....nest.nest import Buffer, LoopKind, Nest, Statement, make_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import is_nan, working
 from ..nest_builders import assign, at, loop_over, nest_of, place_of, when, with_buffer
@@ -29,9 +29,9 @@ def cumulative(operation: Cumulative, result: TensorType, target: Buffer,
             value, before = at(x.buffer, *indices).cast(wide), at(total, 0)
             more = assign(total, (0,), before * value if product else before + value)
             store = assign(target, indices, at(total, 0).cast(result.dtype))
-            return in_sequence(store, more) if operation.exclusive else in_sequence(more, store)
+            return make_sequence(store, more) if operation.exclusive else make_sequence(more, store)
 
-        return with_buffer("total", (1,), wide, lambda total: in_sequence(
+        return with_buffer("total", (1,), wide, lambda total: make_sequence(
             assign(total, (0,), int(product)), loop_over((size,), lambda axes: step(total, axes))))
 
     outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
@@ -70,7 +70,7 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
                     slot = count - 1 - slots[0]
                     before = place_of(slot - 1, count)
                     down = both(slot > 0, goes_before(before))
-                    return when(goes_before(slot), in_sequence(
+                    return when(goes_before(slot), make_sequence(
                         when(down, assign(values, (slot,), at(values, before)),
                              assign(places, (slot,), at(places, before))),
                         when(negate(down), assign(values, (slot,), value),
@@ -78,9 +78,9 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
 
                 return when(goes_before(count - 1 + j * 0), loop_over((count,), shift))
 
-            return in_sequence(
-                loop_over((count,), lambda axes: in_sequence(assign(values, axes, 0),
-                                                             assign(places, axes, 0))),
+            return make_sequence(
+                loop_over((count,), lambda axes: make_sequence(assign(values, axes, 0),
+                                                               assign(places, axes, 0))),
                 loop_over((size,), candidate),
                 _write_places(operation.sorted, count, places, target, there))
 
@@ -99,7 +99,7 @@ def _write_places(is_sorted: bool, count: int, places: Buffer, target: Buffer,
 
     def write_rank(axes: tuple[Axis, ...]) -> Statement:
         mine = at(places, axes[0])
-        return with_buffer("rank", (1,), "int32", lambda rank: in_sequence(
+        return with_buffer("rank", (1,), "int32", lambda rank: make_sequence(
             assign(rank, (0,), 0),
             loop_over((count,), lambda others: when(
                 at(places, others[0]) < mine, assign(rank, (0,), at(rank, 0) + 1))),

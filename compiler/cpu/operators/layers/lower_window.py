@@ -86,7 +86,7 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
     """A convolution with the window turned around, of images whose pixels are apart."""
     if x.type.is_float and min(weights.type.shape) and (
             weights.array is None or not np.isfinite(weights.array).all()):
-        return _of_pixels(operation, result, x, weights, bias)
+        return _transposed_without_zeros(operation, result, x, weights, bias)
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     _, rows, columns, _ = operation.image(result)
     pad: list[int] = []
@@ -99,8 +99,8 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
     return _convolve(operation, result, images, weights, bias, (1, 1), turned=True)
 
 
-def _of_pixels(operation: TransposedConv, result: TensorType, x: Operand, weights: Operand,
-               bias: tuple[Operand, ...]) -> Tensor:
+def _transposed_without_zeros(operation: TransposedConv, result: TensorType, x: Operand,
+                              weights: Operand, bias: tuple[Operand, ...]) -> Tensor:
     """The same of pixels alone, without zeros between and around them: with an infinite weight,
     their product is no number."""
     outputs, depth, *taps = weights.type.shape

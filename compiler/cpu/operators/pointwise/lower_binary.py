@@ -63,7 +63,7 @@ def _quantized_element(operation: Binary, result: TensorType, left: TensorType, 
 def _plain_element(kind: BinaryKind, left: Expression, right: Expression,
                    operand: Operand) -> Expression:
     if left.dtype == BOOL:
-        return _of_truth(kind, left, right)
+        return _boolean_arithmetic(kind, left, right)
     dtype = working(left.dtype)
     left, right = left.cast(dtype), right.cast(dtype)
     match kind:
@@ -93,7 +93,7 @@ def _plain_element(kind: BinaryKind, left: Expression, right: Expression,
     raise CompileError(f"there is no {kind.value} of {dtype} for the CPU")
 
 
-def _of_truth(kind: BinaryKind, left: Expression, right: Expression) -> Expression:
+def _boolean_arithmetic(kind: BinaryKind, left: Expression, right: Expression) -> Expression:
     """What NumPy does to truth values: they are added as `or`, and multiplied as `and`."""
     match kind:
         case BinaryKind.ADD | BinaryKind.MAX:

@@ -6,7 +6,7 @@ import numpy as np
 
 from .....isa.instructions import Rounding
 from ....expression.expression import Expression, as_expression, select
-from ....expression.functions import round_half_even, truncate, with_sign_of
+from ....expression.functions import copy_sign, round_half_even, truncate
 from ....expression.tensor import Tensor
 from ....graph.operations.pointwise.quantize import (
     Clamp,
@@ -55,7 +55,7 @@ def _round(rounding: Rounding, exact: Expression) -> Expression:
         return round_half_even(exact)
     if exact.dtype == "float32":
         return round_half_away(exact)
-    return truncate(exact + with_sign_of(as_expression(0.5, exact.dtype), exact))
+    return truncate(exact + copy_sign(as_expression(0.5, exact.dtype), exact))
 
 
 def _along(known: Quantization, name: str, values: np.ndarray, axes: Axes) -> Expression:

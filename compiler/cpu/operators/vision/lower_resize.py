@@ -41,7 +41,7 @@ def resize(operation: Resize, result: TensorType, x: Operand) -> Tensor:
 def _nearest(operation: Resize, x: TensorType, axes: list[int], i: Axes) -> Axes:
     for axis in axes:
         size = x.shape[axis]
-        places = np.clip(operation.nearest_of(operation.places(axis, size)), 0, size - 1)
+        places = np.clip(operation.nearest_pixels(operation.places(axis, size)), 0, size - 1)
         i = with_axis(i, axis, index_table(f"places{axis}", places, i[axis]))
     return i
 

@@ -14,7 +14,7 @@ from ....expression.expression import (
 )
 from ....graph.operations.vision.suppression import NonMaxSuppression
 from ....graph.types import TensorType
-from ....nest.nest import Buffer, Nest, Statement, in_sequence
+from ....nest.nest import Buffer, Nest, Statement, make_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import is_nan, number
 from ..nest_builders import assign, at, loop_over, nest_of, place_of, when, with_buffer
@@ -32,7 +32,7 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
 
     def everything(row: Buffer, corners: Buffer, left: Buffer) -> Statement:
         def image(axes: tuple[Axis, ...]) -> Statement:
-            return in_sequence(
+            return make_sequence(
                 loop_over((size,), lambda box: _corners(operation, boxes.buffer, corners, axes[0],
                                                         box[0])),
                 loop_over((classes,), lambda label: one_class(axes[0], label[0])))
@@ -42,10 +42,10 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
                 score = at(scores.buffer, n, label, box[0])
                 all_ = number(True, "bool")
                 return assign(left, box, all_ if operation.least is None else
-                              score.cast(WIDE) > _in_precision(operation.least, scores.type.dtype))
+                              score.cast(WIDE) > _round_to_type(operation.least, scores.type.dtype))
 
             def choose(_: tuple[Axis, ...]) -> Statement:
-                return with_buffer("best", (1,), "int64", lambda best: in_sequence(
+                return with_buffer("best", (1,), "int64", lambda best: make_sequence(
                     assign(best, (0,), NONE),
                     loop_over((size,),
                               lambda box: _better(scores.buffer, left, best, n, label, box[0],
@@ -54,7 +54,7 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
 
             def keep(best: Buffer) -> Statement:
                 kept, here = place_of(at(best, 0), size), place_of(at(row, 0), rows)
-                return in_sequence(
+                return make_sequence(
                     assign(target, (here, 0), n.cast("int64")),
                     assign(target, (here, 1), label.cast("int64")),
                     assign(target, (here, 2), at(best, 0)),
@@ -65,10 +65,10 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
                              _share(corners, kept, box[0]) > float(operation.overlap)),
                         assign(left, box, number(False, "bool")))))
 
-            return in_sequence(loop_over((size,), begin),
-                               loop_over((min(operation.count, size),), choose))
+            return make_sequence(loop_over((size,), begin),
+                                 loop_over((min(operation.count, size),), choose))
 
-        return in_sequence(
+        return make_sequence(
             loop_over((rows, 3), lambda axes: assign(target, axes, NONE)),
             assign(row, (0,), 0), loop_over((batch,), image))
 
@@ -78,7 +78,7 @@ def non_max_suppression(operation: NonMaxSuppression, result: TensorType, target
     return nest_of(target, body, boxes, scores)
 
 
-def _in_precision(value: float, dtype: str) -> float:
+def _round_to_type(value: float, dtype: str) -> float:
     """A bound that is compared in the precision of what is compared with it."""
     return float(number(value, dtype).value)
 
@@ -104,7 +104,7 @@ def _corners(operation: NonMaxSuppression, boxes: Buffer, corners: Buffer, n: Ex
             one, other = one - other / 2, one + other / 2
         statements += [assign(corners, (box, axis), minimum(one, other)),
                        assign(corners, (box, 2 + axis), maximum(one, other))]
-    return in_sequence(*statements)
+    return make_sequence(*statements)
 
 
 def _share(corners: Buffer, first: Expression, second: Expression) -> Expression:

@@ -49,14 +49,14 @@ def batch_norm(call: Call) -> None:
     x = call.plain_operand(0)
     scale, bias, mean, variance = (call.plain_operand(each) for each in range(1, 5))
     if call.flag("training_mode"):
-        mean, variance = _in_training(call, x, mean, variance)
+        mean, variance = _batch_statistics(call, x, mean, variance)
     else:
         call.one_result()
     call.give(BatchNorm(x=x, scale=scale, bias=bias, mean=mean, variance=variance,
                         epsilon=call.real("epsilon", 1e-5), channel_axis=1))
 
 
-def _in_training(call: Call, x: str, mean: str, variance: str) -> tuple[str, str]:
+def _batch_statistics(call: Call, x: str, mean: str, variance: str) -> tuple[str, str]:
     """The mean and the variance of a batch. Those of many batches, which are results, move towards
     them."""
     shape = call.type_of(x).shape

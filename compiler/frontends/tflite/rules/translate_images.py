@@ -64,7 +64,7 @@ def resize_nearest(node: Node) -> None:
         coordinates=where)
     places = [places_of(before, after, where)
               for before, after in zip(sides, (height, width), strict=True)]
-    if all(np.array_equal(found, np.clip(exact.nearest_of(exact.places(axis, before)), 0,
+    if all(np.array_equal(found, np.clip(exact.nearest_pixels(exact.places(axis, before)), 0,
                                          before - 1))
            for axis, before, found in zip((1, 2), sides, places, strict=True)):
         node.add(exact)

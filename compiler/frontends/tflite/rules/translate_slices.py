@@ -11,7 +11,7 @@ from ..operator_node import Node, reads
 from .translate_shape import few
 
 
-def part(name: str, shape: Shape, axis: int, start: int, stop: int) -> Slice:
+def slice_axis(name: str, shape: Shape, axis: int, start: int, stop: int) -> Slice:
     """Some indices of one axis."""
     starts, stops = [0] * len(shape), list(shape)
     starts[axis], stops[axis] = start, stop
@@ -65,7 +65,7 @@ def split_v(node: Node) -> None:
 def split_axis(node: Node, position: int, axis: int, sizes: list[int]) -> None:
     shape = node.type(position).shape
     for number, (size, stop) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
-        node.add(part(node.input(position), shape, axis, stop - size, stop), number)
+        node.add(slice_axis(node.input(position), shape, axis, stop - size, stop), number)
 
 
 @reads("UNPACK", options="UnpackOptions", outputs=None)
@@ -77,7 +77,7 @@ def unpack(node: Node) -> None:
         raise GraphError(f"there are {len(node.operator.outputs)} results for the {shape[axis]} "
                          f"indices of axis {axis}")
     for index in range(shape[axis]):
-        one = node.step("part", part(node.input(0), shape, axis, index, index + 1))
+        one = node.step("part", slice_axis(node.input(0), shape, axis, index, index + 1))
         node.add(Reshape(x=one, shape=(*shape[:axis], *shape[axis + 1:])), index)
 
 

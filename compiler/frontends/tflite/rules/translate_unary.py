@@ -74,10 +74,11 @@ def function(node: Node) -> None:
         add_table(node, inverse_root_table(x.require_quantization(), node.declared_quantization()),
                   SIGNED)
     else:
-        of_reals(node, kind, SIGNED if kind in TABLED else ())
+        translate_real_function(node, kind, SIGNED if kind in TABLED else ())
 
 
-def of_reals(node: Node, kind: UnaryKind, tables: tuple[str, ...], alpha: float = 0) -> None:
+def translate_real_function(node: Node, kind: UnaryKind, tables: tuple[str, ...],
+                            alpha: float = 0) -> None:
     """A function of real numbers or, for some types, the table of one."""
     x = node.type(0)
     if x.is_quantized and tables:
@@ -126,13 +127,13 @@ def leaky_relu(node: Node) -> None:
 
 @reads("ELU")
 def elu(node: Node) -> None:
-    of_reals(node, UnaryKind.ELU, SIGNED, alpha=1)
+    translate_real_function(node, UnaryKind.ELU, SIGNED, alpha=1)
 
 
 @reads("GELU", options="GeluOptions")
 def gelu(node: Node) -> None:
     kind = UnaryKind.GELU_TANH if node.option("Approximate") else UnaryKind.GELU
-    of_reals(node, kind, EIGHT_BITS)
+    translate_real_function(node, kind, EIGHT_BITS)
 
 
 @reads("PRELU", inputs=2)

@@ -34,7 +34,7 @@ class DepthToSpace(_Moved):
         if self.block < 1 or channels % self.block ** 2:
             raise GraphError(f"{channels} channels are no blocks of {self.block} × {self.block}")
         shape = (n, y * self.block, x_ * self.block, channels // self.block ** 2)
-        return moved_type(x, in_order(shape, self.channel_axis))
+        return moved_type(x, place_channels(shape, self.channel_axis))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         images = np.moveaxis(x.array, self.channel_axis, -1)
@@ -62,7 +62,7 @@ class SpaceToDepth(_Moved):
         if self.block < 1 or y % self.block or x_ % self.block:
             raise GraphError(f"{y} × {x_} pixels are no blocks of {self.block} × {self.block}")
         shape = (n, y // self.block, x_ // self.block, channels * self.block ** 2)
-        return moved_type(x, in_order(shape, self.channel_axis))
+        return moved_type(x, place_channels(shape, self.channel_axis))
 
     def compute(self, result: TensorType, x: Value) -> Array:
         images = np.moveaxis(x.array, self.channel_axis, -1)
@@ -85,7 +85,7 @@ def as_images(x: TensorType, channel_axis: int) -> tuple[int, int, int, int]:
     return n, sides[0], sides[1], channels
 
 
-def in_order(shape: tuple[int, int, int, int], channel_axis: int) -> tuple[int, ...]:
+def place_channels(shape: tuple[int, int, int, int], channel_axis: int) -> tuple[int, ...]:
     """(n, y, x, channel) with channels where they belong."""
     n, y, x, channels = shape
     return (n, channels, y, x) if channel_axis == 1 else shape

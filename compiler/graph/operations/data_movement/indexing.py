@@ -11,7 +11,7 @@ from ...types import Array, GraphError, TensorType
 from .shape import _Moved, moved_type
 
 
-def _must_be_indices(type_: TensorType) -> None:
+def _check_indices(type_: TensorType) -> None:
     if type_.dtype not in ("int32", "int64") or type_.is_quantized:
         raise GraphError(f"the indices are {type_}, but must be int32 or int64")
 
@@ -35,7 +35,7 @@ class Gather(_Moved):
     batch: int = 0
 
     def infer(self, x: TensorType, indices: TensorType) -> TensorType:
-        _must_be_indices(indices)
+        _check_indices(indices)
         axis = normalize_axis(self.axis, len(x.shape))
         if not 0 <= self.batch <= min(axis, len(indices.shape)) or (
                 x.shape[:self.batch] != indices.shape[:self.batch]):
@@ -63,7 +63,7 @@ class GatherNd(_Moved):
     batch: int = 0
 
     def infer(self, x: TensorType, indices: TensorType) -> TensorType:
-        _must_be_indices(indices)
+        _check_indices(indices)
         depth = indices.shape[-1] if indices.shape else 0
         if not (0 <= self.batch < len(indices.shape) and depth > 0
                 and self.batch + depth <= len(x.shape)
@@ -88,7 +88,7 @@ class GatherElements(_Moved):
     axis: int = 0
 
     def infer(self, x: TensorType, indices: TensorType) -> TensorType:
-        _must_be_indices(indices)
+        _check_indices(indices)
         axis = normalize_axis(self.axis, len(x.shape))
         if len(indices.shape) != len(x.shape) or any(
                 some > size for each, (some, size)
@@ -151,7 +151,7 @@ class OneHot(Operation):
     wrap: bool = False
 
     def infer(self, indices: TensorType) -> TensorType:
-        _must_be_indices(indices)
+        _check_indices(indices)
         axis = normalize_axis(self.axis, len(indices.shape) + 1)
         if self.depth < 0:
             raise GraphError(f"depth is {self.depth}, but must not be negative")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...operation import Value, normalize_axis, operand
 from ...types import Array, GraphError, TensorType
-from .indexing import _must_be_indices, wrap_indices
+from .indexing import _check_indices, wrap_indices
 from .shape import _Moved
 
 
@@ -42,7 +42,7 @@ class _Scatter(_Moved):
     kind: ScatterKind = ScatterKind.REPLACE
 
     def check_updates(self, x: TensorType, indices: TensorType, updates: TensorType) -> None:
-        _must_be_indices(indices)
+        _check_indices(indices)
         if (updates.dtype, updates.quantization) != (x.dtype, x.quantization):
             raise GraphError(f"updates are {updates}, but must be of the type of {x}")
         if self.kind in (ScatterKind.ADD, ScatterKind.MUL) and (

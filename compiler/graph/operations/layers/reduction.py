@@ -92,7 +92,7 @@ class Reduce(Scaled):
                                    result)[..., 0]
         if self.kind in ORDER:
             return self.clamp(function(x.array, axis=axes, keepdims=self.keep,
-                                       initial=self.least_or_largest(x.type)), result)
+                                       initial=self.identity(x.type)), result)
         if self.kind == ReduceKind.MEAN and not x.type.is_float:
             mean = _mean(x.array.astype(np.float64), axes, self.keep)
             return self.clamp(np.trunc(mean), result)
@@ -106,7 +106,7 @@ class Reduce(Scaled):
         return x.is_integer and not self.scales and self.kind in (
             ReduceKind.SUM, ReduceKind.PROD) and self.low is None and self.high is None
 
-    def least_or_largest(self, x: TensorType) -> float:
+    def identity(self, x: TensorType) -> float:
         """What a maximum or a minimum of nothing is."""
         lowest = self.kind == ReduceKind.MAX
         if x.is_float:

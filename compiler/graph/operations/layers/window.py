@@ -70,7 +70,7 @@ class _Window(Scaled):
     def channels_last(self, array: Array) -> Array:
         return np.moveaxis(array, self.channel_axis, -1)
 
-    def in_place(self, array: Array) -> Array:
+    def place_channels(self, array: Array) -> Array:
         """Channels from the end to where they belong."""
         return np.moveaxis(array, -1, self.channel_axis)
 
@@ -140,7 +140,7 @@ class Conv(_Convolution):
             else:
                 sums += np.matmul(here[..., None, :], by_tap[i, j])[..., 0, :]
         total = sums.reshape(*sums.shape[:3], outputs) + sum(each.array for each in bias)
-        return self.in_place(self.scale_sums(total, result))
+        return self.place_channels(self.scale_sums(total, result))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ class TransposedConv(_Convolution):
         top, bottom, left, right = self.pad
         cut = full[:, top:full.shape[1] - bottom, left:full.shape[2] - right]
         total = cut.reshape(*cut.shape[:3], outputs) + sum(each.array for each in bias)
-        return self.in_place(self.scale_sums(total, result))
+        return self.place_channels(self.scale_sums(total, result))
 
 
 class PoolKind(Enum):
@@ -261,9 +261,9 @@ class Pool(_Window):
         if self.kind == PoolKind.MAX:
             least = -np.inf if x.type.is_float else x.type.range[0]
             taps = self.taps(images, self.kernel, counts, least)
-            return self.in_place(self.clamp(
+            return self.place_channels(self.clamp(
                 np.max([here for _, _, here in taps], axis=0), result))
-        return self.in_place(self._average(images, x.type, result, counts))
+        return self.place_channels(self._average(images, x.type, result, counts))
 
     def _average(self, images: Array, x: TensorType, result: TensorType, counts: Pair) -> Array:
         zero = x.require_quantization().zero_point if x.is_quantized and not self.raw else 0

@@ -57,4 +57,4 @@ class MaxPlace(_Window):
             larger = (place >= 0) & ((found < 0) | (here > best) | (
                 np.not_equal(here, here) & np.equal(best, best)))
             best, found = np.where(larger, here, best), np.where(larger, place, found)
-        return self.in_place(found)
+        return self.place_channels(found)

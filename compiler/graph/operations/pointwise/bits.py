@@ -36,7 +36,7 @@ FUNCTIONS: dict[BitsKind, Callable[[Array, Array], Array]] = {
     BitsKind.SHIFT_RIGHT: lambda x, places: _shift(np.right_shift, x, places)}
 
 
-def _must_be_integers(type_: TensorType) -> None:
+def _check_integers(type_: TensorType) -> None:
     if not type_.is_integer or type_.is_quantized:
         raise GraphError(f"an operand is {type_}, but must be plain integers")
 
@@ -52,7 +52,7 @@ class Bits(Operation):
 
     def infer(self, left: TensorType, right: TensorType) -> TensorType:
         for each in (left, right):
-            _must_be_integers(each)
+            _check_integers(each)
         dtype = same_types({"one side": left, "the other": right})
         return TensorType(broadcast(left.shape, right.shape), dtype)
 
@@ -67,7 +67,7 @@ class BitNot(Operation):
     x: str = operand()
 
     def infer(self, x: TensorType) -> TensorType:
-        _must_be_integers(x)
+        _check_integers(x)
         return x
 
     def compute(self, result: TensorType, x: Value) -> Array:

@@ -67,7 +67,7 @@ class Logical(Operation):
 
     def infer(self, left: TensorType, right: TensorType) -> TensorType:
         for each in (left, right):
-            _must_be_truth(each)
+            _check_truth(each)
         return TensorType(broadcast(left.shape, right.shape), "bool")
 
     def compute(self, result: TensorType, left: Value, right: Value) -> Array:
@@ -81,7 +81,7 @@ class Not(Operation):
     x: str = operand()
 
     def infer(self, x: TensorType) -> TensorType:
-        _must_be_truth(x)
+        _check_truth(x)
         return x
 
     def compute(self, result: TensorType, x: Value) -> Array:
@@ -97,7 +97,7 @@ class Where(Operation):
     right: str = operand()
 
     def infer(self, condition: TensorType, left: TensorType, right: TensorType) -> TensorType:
-        _must_be_truth(condition)
+        _check_truth(condition)
         _comparable(left, right)
         return TensorType(broadcast(condition.shape, left.shape, right.shape), left.dtype,
                           left.quantization)
@@ -110,6 +110,6 @@ class Where(Operation):
         return np.where(condition.array, left.array, right.array)
 
 
-def _must_be_truth(type_: TensorType) -> None:
+def _check_truth(type_: TensorType) -> None:
     if type_.dtype != "bool":
         raise GraphError(f"an operand is {type_}, but must be bool")

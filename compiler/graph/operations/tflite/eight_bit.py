@@ -151,7 +151,7 @@ class FixedPointResize(Operation):
 
     def compute(self, result: TensorType, x: Value) -> Array:
         if x.type.dtype == "uint8":
-            return self._in_reals(x.array)
+            return self._resize_in_reals(x.array)
         values = x.array.astype(np.int64)
         total = np.zeros(result.shape, np.int64)
         (top, bottom, down), (left, right, across) = (
@@ -179,7 +179,7 @@ class FixedPointResize(Operation):
         upper = np.minimum(np.maximum((place + UNIT - 1) // UNIT, 0), size - 1)
         return np.minimum(lower, size - 1), upper, place - UNIT * lower
 
-    def _in_reals(self, images: Array) -> Array:
+    def _resize_in_reals(self, images: Array) -> Array:
         """Averages of unsigned numbers, rounded up at a half. Near a half TFLite's result depends
         on whether its compiler fused products and sums, so that it may be one less or more."""
         (top, bottom, down), (left, right, across) = (

@@ -76,7 +76,7 @@ class Resize(_Moved):
             found += (size - after / ratio) / 2
         return found
 
-    def nearest_of(self, places: Array) -> Array:
+    def nearest_pixels(self, places: Array) -> Array:
         """The pixel that is taken for each place. Rounding takes halves as exact as they print."""
         halves = np.rint(places * 2) / 2
         places = np.where(np.abs(places - halves) < 1e-6, halves, places)
@@ -94,7 +94,7 @@ class Resize(_Moved):
                 continue
             places = self.places(axis, before)
             if self.kind == ResizeKind.NEAREST:
-                found = np.take(found, np.clip(self.nearest_of(places), 0, before - 1), axis=axis)
+                found = np.take(found, np.clip(self.nearest_pixels(places), 0, before - 1), axis)
             else:
                 found = self._interpolate(found, axis, places)
         return found if result.is_float or self.kind == ResizeKind.NEAREST else np.trunc(

@@ -47,13 +47,13 @@ class NonMaxSuppression(Operation):
         if not result.size:
             return found
         for image, label in np.ndindex(*scores.array.shape[:2]):
-            for box in self.best(corners(boxes.array[image], self.centred),
-                                 scores.array[image, label]):
+            for box in self.select_boxes(corners(boxes.array[image], self.centred),
+                                         scores.array[image, label]):
                 found[row] = image, label, box
                 row += 1
         return found
 
-    def best(self, boxes: Array, scores: Array) -> list[int]:
+    def select_boxes(self, boxes: Array, scores: Array) -> list[int]:
         """The boxes of one class that are kept, best first."""
         order = np.argsort(-scores, kind="stable")
         if self.least is not None:

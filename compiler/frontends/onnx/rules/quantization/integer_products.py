@@ -191,7 +191,7 @@ def integer_convolution(call: Call) -> None:
     images, kernel = as_images(call, x), kernel_of(call, kernel, dimensions)
     outputs, _, *taps = call.type_of(kernel).shape
     place = place_of(call, images, dimensions, (taps[0], taps[1]))
-    images = _in_border(call, images, place.pad, zero)
+    images = _pad_at_run_time(call, images, place.pad, zero)
     operation = Conv(x=call.reader.reinterpret(images, PLAIN), weights=kernel,
                      stride=place.stride, dilation=place.dilation,
                      groups=call.integer("group", 1), channel_axis=1)
@@ -228,7 +228,7 @@ def _channel_sums(call: Call, weights: str, shape: tuple[int, ...]) -> str:
     return call.constant(sums.astype(np.int32).reshape(shape))
 
 
-def _in_border(call: Call, images: str, pad: tuple[int, int, int, int], zero: str) -> str:
+def _pad_at_run_time(call: Call, images: str, pad: tuple[int, int, int, int], zero: str) -> str:
     """Images within a border of a number that is known at run time only. Parts that are copied side
     by side are faster than a choice for each pixel."""
     number = call.reshape(zero, ()) if any(pad) else zero

@@ -73,7 +73,7 @@ def _matrix(resize: Resize, chosen: Filter, axis: int, size: int, places: Array)
     if not len(places):
         return found
     if resize.kind == ResizeKind.NEAREST:
-        found[np.arange(len(places)), np.clip(resize.nearest_of(places), 0, size - 1)] = 1
+        found[np.arange(len(places)), np.clip(resize.nearest_pixels(places), 0, size - 1)] = 1
         return found
     ratio = resize.ratios[axis] if resize.ratios else len(places) / size
     narrow = min(ratio, 1.0) if chosen.antialias else 1.0
