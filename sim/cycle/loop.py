@@ -17,7 +17,6 @@ from ..twins.record_types import Machines, MicroOps, Numbers
 from ..twins.top import (
     FIRST_COUNTER,
     LAYOUT,
-    MEMORY_SAME,
     SAME,
     SETTINGS,
     TIMING,
@@ -49,7 +48,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
     machine, words, kept = state.machine, state.words, past.words
     counters = words[FIRST_COUNTER:]
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
-    place, hint_1, hint_2, hint_old = MEMORY_SAME, 0, 0, 0
+    hint_1, hint_2, hint_old = 0, 0, 0
     skip_repeats.forget(kept)
     effort = 0                              # cycles that were not skipped
     while machine.control.ended == 0:
@@ -58,6 +57,19 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
             return STUCK
         if effort >= PAUSE:
             return PAUSED
+        if skip:
+            most = skip_memory_side.horizon(machine, given)
+            if most:
+                loaded, steps = skip_memory_side.advance(
+                    state, past, given, uops, notes, min(most, limit - now),
+                    most == skip_repeats.FOREVER)
+                if loaded == skip_memory_side.NEVER:
+                    return STUCK
+                effort += steps
+                _load_micro_ops(loaded, uops, loads)
+                skip_repeats.forget(kept)
+                age, patience = 0, SHORTEST
+                continue
         effort += 1
         wires = blank_wires()
         cycle(machine, counters, wires, given.code, given.config, given.timing, given.positions,
@@ -67,22 +79,6 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue
-        place = skip_repeats.difference(words, kept[newer], MEMORY_SAME, SAME, place)
-        if place == SAME:
-            most = skip_memory_side.horizon(state, State(past.machines[newer], kept[newer]), given,
-                                            uops)
-            if most:
-                loaded, steps = skip_memory_side.advance(
-                    state, past, newer, given, notes, min(most, limit - now - 1),
-                    most == skip_repeats.FOREVER)
-                if loaded == skip_memory_side.NEVER:
-                    return STUCK
-                effort += steps
-                _load_micro_ops(loaded, uops, loads)
-                skip_repeats.forget(kept)
-                skip_repeats.keep(words, kept[newer])
-                age, patience = 0, SHORTEST
-                continue
         age += 1
         number, period = newer, 1
         found = hint_1 = skip_repeats.difference(words, kept[newer], 0, SAME, hint_1)

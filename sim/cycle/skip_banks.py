@@ -13,8 +13,7 @@ from ..twins.store import store_reader
 from . import skip_alu
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
-BANKS = 8
-EVERYWHERE = (2 << BANKS) - 1
+EVERYWHERE = gemm.EVERYWHERE
 
 
 @inline
@@ -30,7 +29,7 @@ def conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settin
         return True
     if store & (right | left) and not _reads_alike(machine, kept, code, positions):
         return False
-    return (_gemm_banks(machine.gemm, config) & (right | left | store | alu | fill) == 0
+    return (gemm_banks(machine.gemm) & (right | left | store | alu | fill) == 0
             and _never_conflict(right, left) and _never_conflict(right, store)
             and _never_conflict(left, store) and _never_conflict(alu, fill))
 
@@ -42,33 +41,26 @@ def compute_conflicts_repeat(machine: Machine, kept: Machine, code: Code, config
     right, left = _operand_banks(machine, kept, code, config, times)
     alu = _result_banks(machine, kept, code, config, times)
     return right | left | alu == 0 or (
-        _gemm_banks(machine.gemm, config) & (right | left | alu) == 0
+        gemm_banks(machine.gemm) & (right | left | alu) == 0
         and _never_conflict(right, left))
 
 
 @inline
 def alu_blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Settings,
-                       uops: MicroOps) -> int:
-    """For how many cycles GEMM is certain to read from the bank that the ALU is waiting for while
-    it has nothing else to do; 0 if that is not the case."""
-    issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_tiles
+                       uops: MicroOps, most: int) -> int:
+    """For how many cycles, at most `most`, GEMM is certain to read from the bank that the ALU is
+    waiting for while it has nothing else to do; 0 if that is not the case."""
+    issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_bits
     right = alu.wants(issue.front_reads_right, issue.right_read, issue)
     left = alu.wants(issue.front_reads_left, issue.left_read, issue)
     if results.entered != kept.alu_results.entered or results.pending or not (right or left):
         return 0
-    wanted = issue.front_right // bank if right else issue.front_left // bank
-    if right and left and issue.front_left // bank != wanted:
+    wanted = issue.front_right >> bank if right else issue.front_left >> bank
+    if right and left and issue.front_left >> bank != wanted:
         return 0
     return gemm.reads_from(machine.gemm, code, config, uops,
-                           machine.clock.now - config.gemm_read_stage, wanted * bank,
-                           (wanted + 1) * bank)
-
-
-@inline
-def _mask(low: int, high: int, config: Settings) -> int:
-    """The banks of tiles from `low` to `high`, as a set."""
-    return ((2 << min(high // config.acc_bank_tiles, BANKS))
-            - (1 << max(low // config.acc_bank_tiles, 0)))
+                           machine.clock.now - config.gemm_read_stage, wanted << bank,
+                           wanted + 1 << bank, most)
 
 
 @inline
@@ -78,12 +70,11 @@ def _never_conflict(one: int, other: int) -> bool:
 
 
 @inline
-def _gemm_banks(engine: Unit, config: Settings) -> int:
+def gemm_banks(engine: Unit) -> int:
+    """The banks that the gemms in flight may touch."""
     mask = 0
     for number in range(engine.in_flight):
-        place = (engine.head + number) & gemm.IN_FLIGHT - 1
-        if engine.low[place] <= engine.high[place]:
-            mask |= _mask(engine.low[place], engine.high[place], config)
+        mask |= engine.banks[(engine.head + number) & gemm.IN_FLIGHT - 1]
     return mask
 
 
@@ -91,7 +82,7 @@ def _gemm_banks(engine: Unit, config: Settings) -> int:
 def _visited_banks(now: int, then: int, times: int, config: Settings) -> int:
     """The banks that a walk visits from the beginning of this period to the end of the last one."""
     end = now + times * (now - then)
-    return _mask(min(then, end), max(then, end), config)
+    return gemm.banks_between(min(then, end), max(then, end), config)
 
 
 @inline
@@ -200,4 +191,4 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
 def _visited_banks_by_part(now: int, then: int, parts: int, times: int, config: Settings) -> int:
     """Like `_visited_banks`, for a walk in parts of tiles."""
     end = now + times * (now - then)
-    return _mask(min(then, end) // parts, max(then, end) // parts, config)
+    return gemm.banks_between(min(then, end) // parts, max(then, end) // parts, config)

@@ -24,18 +24,42 @@ def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops
     store_tile = store_reader.reads_acc(machine, code)
     wires.store_reads = store_tile >= 0
     if right or left or store_tile >= 0:
-        bank = config.acc_bank_tiles
-        taken = gemm.tile_of(machine.gemm, code, config, uops,
-                             machine.clock.now - config.gemm_read_stage, True)
-        first = taken // bank if taken >= 0 else NOBODY
-        second = issue.front_right // bank if right else NOBODY
-        third = issue.front_left // bank if left else NOBODY
+        bank = config.acc_bank_bits
+        second = issue.front_right >> bank if right else NOBODY
+        third = issue.front_left >> bank if left else NOBODY
+        wanted = (1 << second if right else 0) | (1 << third if left else 0)
+        if store_tile >= 0:
+            wanted |= 1 << (store_tile >> bank)
+        first = gemm.bank_of(machine.gemm, code, config, uops,
+                             machine.clock.now - config.gemm_read_stage, True, wanted)
         wires.right_granted = right and second != first
         wires.left_granted = left and third != first and third != second
         if store_tile >= 0:
-            fourth = store_tile // bank
+            fourth = store_tile >> bank
             wires.store_granted_read = fourth not in (first, second, third)
     _arbitrate_writes(machine, wires, code, config, uops)
+
+
+@inline
+def arbitrate_compute(machine: Machine, wires: Wires, code: Code, config: Settings,
+                      uops: MicroOps) -> None:
+    """The same between GEMM and the ALU, when nobody else touches their banks."""
+    issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_bits
+    right = alu.wants(issue.front_reads_right, issue.right_read, issue)
+    left = alu.wants(issue.front_reads_left, issue.left_read, issue)
+    if right or left:
+        second = issue.front_right >> bank if right else NOBODY
+        third = issue.front_left >> bank if left else NOBODY
+        wanted = (1 << second if right else 0) | (1 << third if left else 0)
+        first = gemm.bank_of(machine.gemm, code, config, uops,
+                             machine.clock.now - config.gemm_read_stage, True, wanted)
+        wires.right_granted = right and second != first
+        wires.left_granted = left and third != first and third != second
+    if alu_results.wants_acc(results, 0):
+        target = results.target[alu_results.oldest(results)] >> bank
+        wires.alu_write_granted = target != gemm.bank_of(
+            machine.gemm, code, config, uops, machine.clock.now - config.gemm_latency, False,
+            1 << target)
 
 
 @inline
@@ -48,14 +72,17 @@ def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settin
     fills = (write.pending != 0 and write.enable != 0 and code[write.position].in_acc != 0)
     if not alu_writes and not fills:
         return
-    bank = config.acc_bank_tiles
-    taken = gemm.tile_of(machine.gemm, code, config, uops,
-                         machine.clock.now - config.gemm_latency, False)
-    first = taken // bank if taken >= 0 else NOBODY
-    second = NOBODY
+    bank = config.acc_bank_bits
+    second = third = NOBODY
+    wanted = 0
     if alu_writes:
-        second = results.target[alu_results.oldest(results)] // bank
-        wires.alu_write_granted = second != first
+        second = results.target[alu_results.oldest(results)] >> bank
+        wanted |= 1 << second
     if fills:
-        third = write.at // code[write.position].parts // bank
+        third = write.at // code[write.position].parts >> bank
+        wanted |= 1 << third
+    first = gemm.bank_of(machine.gemm, code, config, uops,
+                         machine.clock.now - config.gemm_latency, False, wanted)
+    wires.alu_write_granted = alu_writes and second != first
+    if fills:
         wires.fill_ready = third not in (first, second)

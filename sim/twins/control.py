@@ -87,8 +87,8 @@ def count_compute(counts: Unit, wires: Wires) -> None:
 
 
 @inline
-def count_waits(counters: Numbers, engine: int, missing: int) -> None:
-    """Add a cycle to the counters of the engines whose tokens are missing."""
+def count_waits(counters: Numbers, engine: int, missing: int, cycles: int) -> None:
+    """Add cycles to the counters of the engines whose tokens are missing."""
     for giver in range(len(WAITS)):
         if missing >> giver & 1:
-            counters[WAITS[engine, giver]] += 1
+            counters[WAITS[engine, giver]] += cycles

@@ -19,6 +19,7 @@ from ...isa.config import Config
 from ...isa.instructions import (
     INSTRUCTION_BYTES,
     ISA,
+    PARAMETER_TILES,
     TABLE_WORDS,
     Alu,
     AluI,
@@ -53,6 +54,8 @@ ROW = np.dtype([(name, np.int64) for name in (
     # ... and in the scratchpad; `parts` beats in a tile, `lanes` tiles in a beat
     "sram", "plane_pitch", "row_pitch", "top", "bottom", "left", "right", "parts", "lanes",
     "pad_tiles", "inside", "no_tiles", "in_acc", "bad_padding",
+    # the accumulator banks that it may touch, as a set; not of gemm, whose micro-ops come later
+    "banks",
     # gemm and window
     "flags", "uop", "count", "slots", "window",
     # gemm and the ALU: loops and walks
@@ -64,6 +67,11 @@ ROW = np.dtype([(name, np.int64) for name in (
 )])
 READS_LEFT = np.array([each in {*AluOp} and AluOp(each).reads_left for each in range(256)])
 AT = {name: number for number, name in enumerate(ROW.names or ())}
+LOOP_COUNTS = [AT[name] for name in ("outer", "middle", "inner")]
+STARTS = [AT[name] for name in ("dst", "lhs", "rhs")]
+STRIDES = [[AT[f"{operand}_{loop}"] for loop in ("outer", "middle", "inner")]
+           for operand in ("dst", "lhs", "rhs")]
+BANKS = 8                                       # most that an accumulator has
 Rows = npt.NDArray[np.void]
 Column = npt.NDArray[np.int64]
 Fields: TypeAlias = SimpleNamespace             # of instructions: a column each, or a tuple of them
@@ -193,6 +201,7 @@ def _load(table: Table, fields: Fields, config: Config) -> None:
     table["no_tiles"] = (table["planes"] == 0) | (height == 0) | (width == 0)
     last = table["sram"] + (table["planes"] - 1) * table["plane_pitch"] + height * width - 1
     table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
+    table["banks"] = _banks(table["sram"], last, config) * _touches_acc(table)
     limit = 1 << config.wgt_bits - 1
     table["bad_padding"] = (fields.buffer == Buffer.WGT) & (
         (fields.pad_value < -limit) | (fields.pad_value >= limit))
@@ -205,6 +214,20 @@ def _store(table: Table, fields: Fields, config: Config) -> None:
     last = (table["sram"] + (table["planes"] - 1) * table["plane_pitch"]
             + (table["rows"] - 1) * table["row_pitch"] + table["tiles"] - 1)
     table["inside"] = table["no_tiles"] | (last < table["pad_tiles"])
+    table["banks"] = _banks(table["sram"], last, config) * _touches_acc(table)
+
+
+def _touches_acc(table: Table) -> Column:
+    """1 for loads and stores that move tiles of the accumulator."""
+    touches: Column = table["in_acc"] * (1 - table["no_tiles"])
+    return touches
+
+
+def _banks(low: Column, high: Column, config: Config) -> Column:
+    """The accumulator banks of tiles from `low` to `high`, as sets."""
+    first, last = (np.clip(each // config.acc_bank_tiles, 0, BANKS) for each in (low, high))
+    banks: Column = (2 << last) - (1 << first)
+    return banks
 
 
 def _loops(table: Table) -> Column:
@@ -234,6 +257,7 @@ def _alu(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = Engine.ALU
     table["reads_left"], table["reads_right"] = READS_LEFT[fields.op], 1
     table["to_out"] = fields.target == Buffer.OUT
+    _walks(table, config)
 
 
 def _alui(table: Table, fields: Fields, config: Config) -> None:
@@ -241,6 +265,7 @@ def _alui(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = Engine.ALU
     table["reads_left"] = READS_LEFT[fields.op]
     table["to_out"] = fields.target == Buffer.OUT
+    _walks(table, config)
 
 
 def _requantize(table: Table, fields: Fields, config: Config) -> None:
@@ -249,6 +274,7 @@ def _requantize(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = Engine.ALU
     table["reads_left"], table["requantize"] = 1, 1
     table["to_out"] = fields.flags & RequantizeFlags.ACC == 0
+    _walks(table, config)
 
 
 def _fill_table(table: Table, fields: Fields, config: Config) -> None:
@@ -258,6 +284,23 @@ def _fill_table(table: Table, fields: Fields, config: Config) -> None:
     table["engine"] = Engine.ALU
     table["reads_right"], table["rhs_middle"], table["to_out"] = 1, 1, 1
     table["legal"] &= config.tables > 0
+    _walks(table, config)
+
+
+def _walks(table: Table, config: Config) -> None:
+    """Whether all steps of the ALU are inside their scratchpads, and the banks that they touch."""
+    reach = (table.columns[LOOP_COUNTS] - 1) * table.columns[STRIDES]
+    starts = table.columns[STARTS]
+    low = starts + np.minimum(reach, 0).sum(axis=1)
+    high = starts + np.maximum(reach, 0).sum(axis=1)
+    high[2] += table["requantize"] * (PARAMETER_TILES - 1)
+    in_acc = np.stack([1 - table["to_out"], table["reads_left"],
+                       table["reads_right"] | table["requantize"]])
+    limits = np.where(in_acc, config.tiles(Buffer.ACC), config.tiles(Buffer.OUT))
+    inside = (low >= 0) & (high < limits)
+    inside[1:] |= in_acc[1:] == 0
+    table["inside"] = table["no_work"] | inside.all(axis=0)
+    table["banks"] = np.bitwise_or.reduce(_banks(low, high, config) * in_acc, axis=0)
 
 
 def _sync(table: Table, fields: Fields, config: Config) -> None:

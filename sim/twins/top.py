@@ -65,8 +65,8 @@ WIRES = np.dtype([
         "start", "end", "wait", "busy", "wait_memory", "bytes"))])
 
 SETTINGS = np.dtype([(name, np.int64) for name in (
-    *Config().numbers(), "inp_group_bits", "acc_group_bits", "gemm_read_stage", "gemm_latency",
-    "alu_latency", "count", "code_base")])
+    *Config().numbers(), "inp_group_bits", "acc_group_bits", "acc_bank_bits", "gemm_read_stage",
+    "gemm_latency", "alu_latency", "count", "code_base")])
 TIMING = np.dtype([(name, np.int64) for name in (
     *vars(MemoryTiming()), "bus_bytes", "fail_from", "fail_to")])
 LEVELS_PER_STAGE = 1        # of the adder tree
@@ -88,6 +88,7 @@ def _of_config(config: Config) -> OneRecord:
         **config.numbers(),
         "inp_group_bits": config.inp_groups.bit_length() - 1,
         "acc_group_bits": config.acc_groups.bit_length() - 1,
+        "acc_bank_bits": config.acc_bank_tiles.bit_length() - 1,
         "gemm_read_stage": PRODUCT_STAGE + tree - READ_LATENCY,
         "gemm_latency": PRODUCT_STAGE + tree + 1,
         "alu_latency": alu_results.latency(config.vector_cycles)})
@@ -230,10 +231,10 @@ def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, conf
     command_queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
     command_queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
     if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
-        control.count_waits(counters, LOAD, wires.load_wait)
-        control.count_waits(counters, GEMM, wires.gemm_wait)
-        control.count_waits(counters, ALU, wires.alu_wait)
-        control.count_waits(counters, STORE, wires.store_wait)
+        control.count_waits(counters, LOAD, wires.load_wait, 1)
+        control.count_waits(counters, GEMM, wires.gemm_wait, 1)
+        control.count_waits(counters, ALU, wires.alu_wait, 1)
+        control.count_waits(counters, STORE, wires.store_wait, 1)
     if not news(wires):
         return 0
     tokens.take(machine.tokens, code, LOAD, wires.load_start)

@@ -17,6 +17,8 @@ from ..registers import Registers
 GEMM = int(Engine.GEMM)
 IN_FLIGHT = 32              # places for instructions; fewer are between start and end
 NOWHERE = 1 << 62
+BANKS = 8                   # most that the accumulator has
+EVERYWHERE = (2 << BANKS) - 1
 BEFORE = WINDOW_TAPS - 1    # slots from the beginning of a window's sum to its end
 STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
 DEPTHWISE, START, FROM_BIAS, FROM_OUT = (int(each) for each in (
@@ -27,14 +29,14 @@ FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
 # `slots_left` of the instruction that is being issued, `end_in` cycles to the next end. `stop_at`
 # is the cycle in which `stopped` is set, -1 if no index was bad. For each instruction in flight:
 # its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
-# that it may touch.
+# and banks that it may touch.
 REGISTERS = Registers(
     same=("in_flight", "head", "running"),
     wide=("uncertain",),
     noted=("fault_position", "stop_at"),
     falling={"slots_left": 2, "end_in": 1},
     storage={"of": IN_FLIGHT, "first": IN_FLIGHT, "bad": IN_FLIGHT, "end": IN_FLIGHT,
-             "low": IN_FLIGHT, "high": IN_FLIGHT})
+             "low": IN_FLIGHT, "high": IN_FLIGHT, "banks": IN_FLIGHT})
 
 
 @inline
@@ -92,6 +94,7 @@ def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, 
     gemm.end[place] = now + instruction.slots + config.gemm_latency
     gemm.bad[place] = -1
     gemm.low[place], gemm.high[place] = 0, -1
+    gemm.banks[place] = 0
     if gemm.in_flight == 0:
         gemm.end_in = gemm.end[place] - now - 1
     gemm.in_flight += 1
@@ -105,6 +108,17 @@ def _start(gemm: Unit, instruction: Settings, config: Settings, uops: MicroOps, 
         if gemm.bad[place] >= 0 and gemm.stop_at < 0:
             gemm.stop_at = now + 1 + gemm.bad[place] + STOP
             gemm.fault_position = position
+    if gemm.bad[place] >= 0:
+        gemm.banks[place] = EVERYWHERE
+    elif gemm.low[place] <= gemm.high[place]:
+        gemm.banks[place] = banks_between(gemm.low[place], gemm.high[place], config)
+
+
+@inline
+def banks_between(low: int, high: int, config: Settings) -> int:
+    """The banks of tiles from `low` to `high`, as a set."""
+    return ((2 << min(high >> config.acc_bank_bits, BANKS))
+            - (1 << max(low >> config.acc_bank_bits, 0)))
 
 
 @noinline
@@ -310,9 +324,10 @@ def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
 
 
 @inline
-def tile_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int,
-            reads: bool) -> int:
-    """The accumulator tile that the slot issued in a cycle reads or writes; -1 if none."""
+def bank_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, reads: bool,
+            wanted: int) -> int:
+    """The bank that the slot issued in a cycle reads or writes, if it is one of those that are
+    `wanted`; -1 if none, and possibly if it is another."""
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
         row = code[gemm.of[place]]
@@ -322,15 +337,17 @@ def tile_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: in
         if gemm.bad[place] >= 0 and slot >= gemm.bad[place]:
             return -1
         if slot < row.slots:
-            return _touched_tile(row, slot, config, uops, reads)
+            if gemm.banks[place] & wanted == 0:
+                return -1
+            return _touched_tile(row, slot, config, uops, reads) >> config.acc_bank_bits
     return -1
 
 
 @inline
 def reads_from(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, low: int,
-               high: int) -> int:
-    """How many slots, beginning with the one issued in a cycle and not beyond the end of its
-    micro-ops, read tiles from `low` to `high` - 1."""
+               high: int, most: int) -> int:
+    """How many slots of one gemm, beginning with the one issued in a cycle, read tiles from `low`
+    to `high` - 1; `most` at most."""
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
         row = code[gemm.of[place]]
@@ -338,22 +355,34 @@ def reads_from(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued:
         if slot < 0 or gemm.bad[place] >= 0:
             return 0
         if slot < row.slots:
-            return 0 if row.no_work else _reads_on(row, slot, config, uops, low, high)
+            return 0 if row.no_work else _reads_on(row, slot, config, uops, low, high,
+                                                   min(most, row.slots - slot))
     return 0
 
 
 @inline
-def _reads_on(row: Settings, slot: int, config: Settings, uops: MicroOps, low: int,
-              high: int) -> int:
+def _reads_on(row: Settings, slot: int, config: Settings, uops: MicroOps, low: int, high: int,
+              most: int) -> int:
     step, inner, middle, outer = _sum_counters(row, slot)
-    if inner < 0:
-        return 0
-    moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
-    first, bits = step, _group_bits(row, config)
-    while (step < row.count and not _starts(row.flags, step, inner, middle, outer)
-           and low <= int(uops[row.uop + step, DST]) + moved >> bits < high):
-        step += 1
-    return step - first
+    sums = row.inner - BEFORE if row.window else row.inner
+    passed, bits = 0, _group_bits(row, config)
+    while passed < most and inner >= 0:
+        moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
+        while step < row.count:
+            if (passed == most or _starts(row.flags, step, inner, middle, outer)
+                    or not low <= int(uops[row.uop + step, DST]) + moved >> bits < high):
+                return passed
+            step += 1
+            passed += 1
+        step = 0
+        inner += 1
+        if inner == sums:
+            inner = -BEFORE if row.window else 0
+            middle += 1
+            if middle == row.middle:
+                middle = 0
+                outer += 1
+    return passed
 
 
 @inline
