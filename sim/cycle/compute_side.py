@@ -84,15 +84,19 @@ def _steps_before_end(results: Unit, code: Code, left: int) -> int:
 
 
 @inline
-def banks(machine: Machine, code: Code) -> int:
-    """The accumulator banks that GEMM and the ALU may touch until an instruction starts."""
-    results, mask = machine.alu_results, skip_banks.gemm_banks(machine.gemm)
+def alu_banks(machine: Machine, code: Code) -> tuple[int, int]:
+    """The accumulator banks that the ALU may touch until it starts another instruction, and those
+    that it may write."""
+    results, banks, written = machine.alu_results, 0, 0
     if results.begun:
-        mask |= code[machine.alu_sequencer.of].banks
+        row = code[machine.alu_sequencer.of]
+        banks, written = row.banks, row.written_banks
     if results.begun > 1:
         for number in range(results.tickets):
-            mask |= code[results.of[(results.head + number) & PLACES - 1]].banks
-    return mask
+            row = code[results.of[(results.head + number) & PLACES - 1]]
+            banks |= row.banks
+            written |= row.written_banks
+    return banks, written
 
 
 @noinline
@@ -184,8 +188,6 @@ def _count_repeats(state: State, kept: State, given: Given, uops: MicroOps, most
                                                 MEMORY_FALLING, FALLING))
     if times > 0:
         times = skip_alu.even_steps(machine, before, code, config, times)
-    if times > 0 and not skip_banks.compute_conflicts_repeat(machine, before, code, config, times):
-        if period > 1:
-            return 0
-        times = skip_banks.alu_blocked_cycles(machine, before, code, config, uops, times)
+    if times > 0:
+        times = skip_banks.alu_repeats(machine, before, code, config, uops, times, period)
     return times

@@ -35,19 +35,30 @@ def conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settin
 
 
 @inline
-def compute_conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settings,
-                             times: int) -> bool:
-    """The same, if neither LOAD nor STORE uses the accumulator."""
+def alu_repeats(machine: Machine, kept: Machine, code: Code, config: Settings, uops: MicroOps,
+                times: int, period: int) -> int:
+    """In how many periods, at most `times`, the ALU meets GEMM in the same way as in the last one:
+    not at all or, if it is waiting for a bank, in every cycle."""
     right, left = _operand_banks(machine, kept, code, config, times)
     alu = _result_banks(machine, kept, code, config, times)
-    return right | left | alu == 0 or (
-        gemm_banks(machine.gemm) & (right | left | alu) == 0
-        and _never_conflict(right, left))
+    if not _never_conflict(right, left):
+        return 0
+    engine, now, cycles = machine.gemm, machine.clock.now, (times + 1) * period
+    touched = gemm_banks(engine) & (right | left | alu)
+    if touched & (right | left):
+        cycles = gemm.count_alike(engine, code, config, uops, now - period - config.gemm_read_stage,
+                                  True, right | left, False, cycles)
+    if touched & alu and cycles > period:
+        cycles = gemm.count_alike(engine, code, config, uops, now - period - config.gemm_latency,
+                                  False, alu, False, cycles)
+    if cycles > period or period > 1:
+        return max(cycles // period - 1, 0)
+    return _blocked_cycles(machine, kept, code, config, uops, times)
 
 
 @inline
-def alu_blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Settings,
-                       uops: MicroOps, most: int) -> int:
+def _blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Settings, uops: MicroOps,
+                    most: int) -> int:
     """For how many cycles, at most `most`, GEMM is certain to read from the bank that the ALU is
     waiting for while it has nothing else to do; 0 if that is not the case."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_bits
@@ -58,9 +69,9 @@ def alu_blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Sett
     wanted = issue.front_right >> bank if right else issue.front_left >> bank
     if right and left and issue.front_left >> bank != wanted:
         return 0
-    return gemm.reads_from(machine.gemm, code, config, uops,
-                           machine.clock.now - config.gemm_read_stage, wanted << bank,
-                           wanted + 1 << bank, most)
+    return gemm.count_alike(machine.gemm, code, config, uops,
+                            machine.clock.now - config.gemm_read_stage, True, 1 << wanted, True,
+                            most)
 
 
 @inline

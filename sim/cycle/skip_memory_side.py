@@ -26,7 +26,7 @@ from ..twins.top import (
     memory_cycle,
     news,
 )
-from . import compute_side, skip_repeats
+from . import compute_side, skip_banks, skip_repeats
 from .bundles import Given, Notes, Past, State
 from .event_log import note
 
@@ -46,9 +46,11 @@ def horizon(machine: Machine, given: Given) -> int:
     cycles = compute_side.quiet_cycles(machine, given.code, given.config.alu_latency)
     if cycles < WORTH:
         return 0
-    used = _banks(machine, given)
-    if used and used & compute_side.banks(machine, given.code):
-        return 0
+    loads, stores = _load_banks(machine, given), _store_banks(machine, given)
+    if loads | stores:
+        touched, written = compute_side.alu_banks(machine, given.code)
+        if loads & written or stores & (touched | skip_banks.gemm_banks(machine.gemm)):
+            return 0
     return cycles
 
 
@@ -63,10 +65,9 @@ def _are_joined(machine: Machine) -> bool:
 
 
 @inline
-def _banks(machine: Machine, given: Given) -> int:
-    """The accumulator banks that the loads and stores under way touch."""
-    load, store, code, banks = machine.load, machine.store, given.code, 0
-    write, beats = machine.load_write, machine.store_beats
+def _load_banks(machine: Machine, given: Given) -> int:
+    """The accumulator banks that the loads under way write."""
+    load, write, code, banks = machine.load, machine.load_write, given.code, 0
     if write.pending:
         banks |= code[write.position].banks
     if write.back:
@@ -75,15 +76,34 @@ def _banks(machine: Machine, given: Given) -> int:
         banks |= code[write.first_of].banks
     if write.steps == load_writer.PLACES:
         banks |= code[write.second_of].banks
+    for number in range(load.queue):
+        banks |= code[given.positions[LOAD, load.writing + number]].banks
+    return banks
+
+
+@inline
+def _store_banks(machine: Machine, given: Given) -> int:
+    """The accumulator banks that the stores under way read."""
+    store, beats, code, banks = machine.store, machine.store_beats, given.code, 0
     if beats.steps:
         banks |= code[beats.front_of].banks
     if beats.steps == store_reader.PLACES:
         banks |= code[beats.back_of].banks
-    for number in range(load.queue):
-        banks |= code[given.positions[LOAD, load.writing + number]].banks
     for number in range(store.queue):
         banks |= code[given.positions[STORE, store.reading + number]].banks
     return banks
+
+
+@inline
+def _is_filling(machine: Machine, kept: Machine, given: Given) -> bool:
+    """Whether LOAD has written to the accumulator in the last period, or soon will."""
+    write, code = machine.load_write, given.code
+    return ((write.pending != 0 and code[write.position].in_acc != 0)
+            or (write.back != 0 and code[write.back_position].in_acc != 0)
+            or (write.steps != 0 and code[write.first_of].in_acc != 0)
+            or (write.steps == load_writer.PLACES and code[write.second_of].in_acc != 0)
+            or (machine.load_steps.at != kept.load_steps.at
+                and code[given.positions[LOAD, machine.load.writing]].in_acc != 0))
 
 
 @noinline
@@ -99,11 +119,13 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     passed, steps, newer, hint_1, hint_2 = 0, 0, 0, 0, 0
     kept[0, 0] = kept[1, 0] = -1
     asleep = fetch.is_asleep(machine, config, code)
+    contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
     while passed < most and steps < MOST_STEPS and machine.load.fault | machine.store.fault == 0:
         steps += 1
         wires = blank_wires()
         fetches = not asleep or fetch.has_beat(machine.reader)
-        memory_cycle(machine, wires, code, config, given.timing, positions, fetches)
+        memory_cycle(machine, wires, code, config, given.timing, positions, uops, fetches,
+                     contested)
         if news(wires) or wires.dispatched or wires.fetch_fault:
             now = machine.clock.now
             steps += _catch_up(state, past, given, uops, passed, 1)
@@ -126,7 +148,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
             number, period = 1 - newer, 2
             place = hint_2 = skip_repeats.difference(words, kept[1 - newer], 0, MEMORY_SAME, hint_2)
         periods = 0
-        if place == MEMORY_SAME:
+        if place == MEMORY_SAME and not (contested and _is_filling(
+                machine, past.machines[number], given)):
             periods = skip_repeats.skip_memory(state, State(past.machines[number], kept[number]),
                                                given, (most - passed) // period, forever)
             if periods == skip_repeats.FOREVER:

@@ -126,7 +126,8 @@ def skip_memory(state: State, kept: State, given: Given, most: int, forever: boo
 @inline
 def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
     """Whether no load or store in progress will reach beyond its scratchpad, and writes and reads
-    move like the walks that they follow. In the first periods after a new row they may not."""
+    of the accumulator move like the walks that they follow. In the first periods after a new row
+    they may not. What is elsewhere is never looked at again."""
     if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0
             and code[positions[LOAD, machine.load.writing]].inside == 0):
         return False
@@ -137,9 +138,15 @@ def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers)
                    machine.store_steps.at - kept.store_steps.at)
     write, before = machine.load_write, kept.load_write
     reads, before_reads = machine.store_beats, kept.store_beats
-    return ((write.pending == 0 or write.at - before.at == load)
-            and (write.back == 0 or write.back_at - before.back_at == load)
-            and (write.steps == 0 or write.first_at - before.first_at == load)
-            and (write.steps < 2 or write.second_at - before.second_at == load)
-            and (reads.steps == 0 or reads.front_at - before_reads.front_at == store)
-            and (reads.steps < 2 or reads.back_at - before_reads.back_at == store))
+    return ((write.pending == 0 or write.at - before.at == load
+             or code[write.position].in_acc == 0)
+            and (write.back == 0 or write.back_at - before.back_at == load
+                 or code[write.back_position].in_acc == 0)
+            and (write.steps == 0 or write.first_at - before.first_at == load
+                 or code[write.first_of].in_acc == 0)
+            and (write.steps < 2 or write.second_at - before.second_at == load
+                 or code[write.second_of].in_acc == 0)
+            and (reads.steps == 0 or reads.front_at - before_reads.front_at == store
+                 or code[reads.front_of].in_acc == 0)
+            and (reads.steps < 2 or reads.back_at - before_reads.back_at == store
+                 or code[reads.back_of].in_acc == 0))

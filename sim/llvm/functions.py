@@ -117,14 +117,27 @@ class Functions:
         size, = source.shape
         if kind_of(target) != kind_of(source) or not isinstance(size, int):
             raise TypeError("only as many elements as are known to be there can be copied")
-        builder.call(self._copy, [target.pointer, source.pointer,
-                                  I64(size * source.dtype.itemsize), I1(0)])
+        if source.dtype.itemsize == I64.width // 8 and size <= MOST_COPIED:
+            _copy_words(builder, target.pointer, source.pointer, size)
+        else:
+            builder.call(self._copy, [target.pointer, source.pointer,
+                                      I64(size * source.dtype.itemsize), I1(0)])
 
     def clear(self, builder: ir.IRBuilder, pointer: ir.Value, size: int) -> None:
         builder.call(self._clear, [pointer, I8(0), I64(size), I1(0)])
 
 
 ENTRY = "entry"
+MOST_COPIED, VECTOR = 256, 4        # words: in a copy that is written out, and in a part of it
+
+
+def _copy_words(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, size: int) -> None:
+    """Written out: for a few hundred words LLVM would take an instruction that begins slowly."""
+    for begin in range(0, size, VECTOR):
+        kind = ir.VectorType(I64, min(VECTOR, size - begin))
+        from_, to = (builder.gep(each, [I64(begin)], source_etype=I64) for each in (source, target))
+        builder.store(builder.load(from_, typ=kind, align=I64.width // 8), to,
+                      align=I64.width // 8)
 
 
 def _result(annotation: ast.expr | None) -> Kind:

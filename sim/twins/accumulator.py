@@ -63,6 +63,17 @@ def arbitrate_compute(machine: Machine, wires: Wires, code: Code, config: Settin
 
 
 @inline
+def may_fill(machine: Machine, code: Code, config: Settings, uops: MicroOps) -> bool:
+    """Whether GEMM leaves LOAD the bank that it writes, if it does."""
+    write = machine.load_write
+    if write.pending == 0 or write.enable == 0 or code[write.position].in_acc == 0:
+        return True
+    bank = write.at // code[write.position].parts >> config.acc_bank_bits
+    return bank != gemm.bank_of(machine.gemm, code, config, uops,
+                                machine.clock.now - config.gemm_latency, False, 1 << bank)
+
+
+@inline
 def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settings,
                       uops: MicroOps) -> None:
     results, write = machine.alu_results, machine.load_write

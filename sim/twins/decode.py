@@ -54,8 +54,9 @@ ROW = np.dtype([(name, np.int64) for name in (
     # ... and in the scratchpad; `parts` beats in a tile, `lanes` tiles in a beat
     "sram", "plane_pitch", "row_pitch", "top", "bottom", "left", "right", "parts", "lanes",
     "pad_tiles", "inside", "no_tiles", "in_acc", "bad_padding",
-    # the accumulator banks that it may touch, as a set; not of gemm, whose micro-ops come later
-    "banks",
+    # the accumulator banks that it may touch, as a set, and those that the ALU writes; not of gemm,
+    # whose micro-ops come later
+    "banks", "written_banks",
     # gemm and window
     "flags", "uop", "count", "slots", "window",
     # gemm and the ALU: loops and walks
@@ -300,7 +301,9 @@ def _walks(table: Table, config: Config) -> None:
     inside = (low >= 0) & (high < limits)
     inside[1:] |= in_acc[1:] == 0
     table["inside"] = table["no_work"] | inside.all(axis=0)
-    table["banks"] = np.bitwise_or.reduce(_banks(low, high, config) * in_acc, axis=0)
+    banks = _banks(low, high, config) * in_acc
+    table["banks"] = np.bitwise_or.reduce(banks, axis=0)
+    table["written_banks"] = banks[0]
 
 
 def _sync(table: Table, fields: Fields, config: Config) -> None:

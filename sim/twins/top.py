@@ -160,11 +160,12 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
 
 @inline
 def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
-                 positions: Numbers, fetches: bool) -> None:
-    """Advance the memory side by one cycle in which it does not touch the accumulator, nothing
-    halts, the compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep."""
+                 positions: Numbers, uops: MicroOps, fetches: bool, contested: bool) -> None:
+    """Advance the memory side by one cycle in which it does not meet the ALU in a bank, nothing
+    halts, the compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep.
+    `contested`: LOAD may meet GEMM in a bank."""
     _bus(machine, wires, timing, machine.clock.now, True)
-    wires.fill_ready = 1
+    wires.fill_ready = not contested or accumulator.may_fill(machine, code, config, uops)
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
     if fetches:
         fetch.offer(machine.fetch, wires, 0)

@@ -343,41 +343,62 @@ def bank_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: in
     return -1
 
 
-@inline
-def reads_from(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, low: int,
-               high: int, most: int) -> int:
-    """How many slots of one gemm, beginning with the one issued in a cycle, read tiles from `low`
-    to `high` - 1; `most` at most."""
+@noinline
+def count_alike(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, reads: bool,
+                banks: int, touched: bool, most: int) -> int:
+    """In how many cycles, at most `most` and beginning with the slot issued in a certain one, some
+    of these banks is read or written, or `touched` is False and none is; as long as no gemm starts
+    or ends."""
+    passed = 0
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
         row = code[gemm.of[place]]
-        slot = issued - gemm.first[place]
-        if slot < 0 or gemm.bad[place] >= 0:
-            return 0
+        slot = issued + passed - gemm.first[place]
+        if slot < 0:
+            if touched:
+                return passed
+            passed -= slot
+            slot = 0
+        if passed >= most:
+            return most
         if slot < row.slots:
-            return 0 if row.no_work else _reads_on(row, slot, config, uops, low, high,
-                                                   min(most, row.slots - slot))
-    return 0
+            if gemm.bad[place] >= 0:
+                return passed
+            left = row.slots - slot
+            if gemm.banks[place] & banks or touched:
+                alike = _count_alike_slots(row, slot, config, uops, reads, banks, touched,
+                                           min(left, most - passed))
+                if alike < left:
+                    return passed + alike
+            passed += left
+    return min(passed, most) if touched else most
 
 
 @inline
-def _reads_on(row: Settings, slot: int, config: Settings, uops: MicroOps, low: int, high: int,
-              most: int) -> int:
+def _count_alike_slots(row: Settings, slot: int, config: Settings, uops: MicroOps, reads: bool,
+                       banks: int, touched: bool, most: int) -> int:
+    """The same within a gemm."""
+    if row.no_work:
+        return 0 if touched else most
     step, inner, middle, outer = _sum_counters(row, slot)
-    sums = row.inner - BEFORE if row.window else row.inner
+    first = -BEFORE if row.window else 0
     passed, bits = 0, _group_bits(row, config)
-    while passed < most and inner >= 0:
+    while passed < most:
         moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
-        while step < row.count:
-            if (passed == most or _starts(row.flags, step, inner, middle, outer)
-                    or not low <= int(uops[row.uop + step, DST]) + moved >> bits < high):
+        for number in range(row.uop + step, row.uop + min(row.count, step + most - passed)):
+            bank = -1
+            if inner >= 0:
+                if not (reads and _starts(row.flags, number - row.uop, inner, middle, outer)):
+                    bank = int(uops[number, DST]) + moved >> bits + config.acc_bank_bits
+                elif row.flags & FROM_BIAS:
+                    bank = int(uops[number, BIAS]) >> config.acc_bank_bits
+            if (bank >= 0 and banks >> bank & 1 != 0) != touched:
                 return passed
-            step += 1
             passed += 1
         step = 0
         inner += 1
-        if inner == sums:
-            inner = -BEFORE if row.window else 0
+        if inner == first + row.inner:
+            inner = first
             middle += 1
             if middle == row.middle:
                 middle = 0
