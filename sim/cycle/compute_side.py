@@ -22,7 +22,7 @@ from ..twins.top import (
     SAME,
     WIRES,
 )
-from . import skip_alu, skip_banks, skip_repeats
+from . import skip_alu, skip_banks, skip_grants, skip_repeats
 from .bundles import Given, Past, State
 
 GEMM, ALU = int(Engine.GEMM), int(Engine.ALU)
@@ -143,6 +143,8 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
     newer, steps, hint_1, hint_2 = 0, 0, MEMORY_SAME, MEMORY_SAME
     kept[0, MEMORY_SAME] = kept[1, MEMORY_SAME] = -1
     while clock.now < end:
+        if skip_grants.skip(machine, given, uops, end - clock.now):
+            kept[0, MEMORY_SAME] = kept[1, MEMORY_SAME] = -1
         steps += 1
         wires = blank_wires()
         accumulator.arbitrate_compute(machine, wires, code, config, uops)

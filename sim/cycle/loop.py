@@ -74,10 +74,15 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         wires = blank_wires()
         cycle(machine, counters, wires, given.code, given.config, given.timing, given.positions,
               uops)
-        if wires.dispatched or news(wires):
+        is_new = wires.dispatched or news(wires)
+        if is_new:
             note(wires, now, notes, counters)
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
+            continue
+        if is_new:                          # no earlier state will come again
+            skip_repeats.forget(kept)
+            age, patience = 0, SHORTEST
             continue
         age += 1
         number, period = newer, 1

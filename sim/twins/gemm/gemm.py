@@ -299,7 +299,7 @@ def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: i
 
 
 @inline
-def _sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
+def sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
     """The step, inner, middle and outer counter of the sum that a slot adds to; of a window's, with
     an inner counter below zero if it ends none."""
     step, inner, middle, outer = _counters(row, slot)
@@ -339,7 +339,7 @@ def bank_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: in
         if slot < row.slots:
             if gemm.banks[place] & wanted == 0:
                 return -1
-            return _touched_tile(row, slot, config, uops, reads) >> config.acc_bank_bits
+            return _touched_bank(row, slot, config, uops, reads)
     return -1
 
 
@@ -380,41 +380,60 @@ def _count_alike_slots(row: Settings, slot: int, config: Settings, uops: MicroOp
     """The same within a gemm."""
     if row.no_work:
         return 0 if touched else most
-    step, inner, middle, outer = _sum_counters(row, slot)
-    first = -BEFORE if row.window else 0
-    passed, bits = 0, _group_bits(row, config)
-    while passed < most:
-        moved = outer * row.dst_outer + middle * row.dst_middle + inner * row.dst_inner
-        for number in range(row.uop + step, row.uop + min(row.count, step + most - passed)):
-            bank = -1
-            if inner >= 0:
-                if not (reads and _starts(row.flags, number - row.uop, inner, middle, outer)):
-                    bank = int(uops[number, DST]) + moved >> bits + config.acc_bank_bits
-                elif row.flags & FROM_BIAS:
-                    bank = int(uops[number, BIAS]) >> config.acc_bank_bits
-            if (bank >= 0 and banks >> bank & 1 != 0) != touched:
-                return passed
-            passed += 1
+    step, inner, middle, outer = sum_counters(row, slot)
+    for passed in range(most):
+        bank = (read_bank(row, config, uops, step, inner, middle, outer) if reads
+                else _summed_bank(row, config, uops, step, inner, middle, outer))
+        if (bank >= 0 and banks >> bank & 1 != 0) != touched:
+            return passed
+        step, inner, middle, outer = next_counters(row, step, inner, middle, outer)
+    return most
+
+
+@inline
+def next_counters(row: Settings, step: int, inner: int, middle: int,
+                  outer: int) -> tuple[int, int, int, int]:
+    """What `sum_counters` gives for the next slot."""
+    step += 1
+    if step == row.count:
         step = 0
         inner += 1
+        first = -BEFORE if row.window else 0
         if inner == first + row.inner:
             inner = first
             middle += 1
             if middle == row.middle:
                 middle = 0
                 outer += 1
-    return passed
+    return step, inner, middle, outer
 
 
 @inline
-def _touched_tile(row: Settings, slot: int, config: Settings, uops: MicroOps, reads: bool) -> int:
-    if row.no_work:
+def read_bank(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
+              outer: int) -> int:
+    """The accumulator bank that a slot reads, -1 if none."""
+    if inner >= 0 and _starts(row.flags, step, inner, middle, outer):
+        if row.flags & FROM_BIAS:
+            return int(uops[row.uop + step, BIAS]) >> config.acc_bank_bits
         return -1
-    step, inner, middle, outer = _sum_counters(row, slot)
-    number = row.uop + step
+    return _summed_bank(row, config, uops, step, inner, middle, outer)
+
+
+@inline
+def _summed_bank(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int,
+                 middle: int, outer: int) -> int:
+    """The bank of the sum that a slot adds to, -1 if none."""
     if inner < 0:
         return -1
-    if reads and _starts(row.flags, step, inner, middle, outer):
-        return int(uops[number, BIAS]) if row.flags & FROM_BIAS else -1
-    return (int(uops[number, DST]) + outer * row.dst_outer + middle * row.dst_middle
-            + inner * row.dst_inner) >> _group_bits(row, config)
+    return (int(uops[row.uop + step, DST]) + outer * row.dst_outer + middle * row.dst_middle
+            + inner * row.dst_inner) >> _group_bits(row, config) + config.acc_bank_bits
+
+
+@inline
+def _touched_bank(row: Settings, slot: int, config: Settings, uops: MicroOps, reads: bool) -> int:
+    if row.no_work:
+        return -1
+    step, inner, middle, outer = sum_counters(row, slot)
+    if reads:
+        return read_bank(row, config, uops, step, inner, middle, outer)
+    return _summed_bank(row, config, uops, step, inner, middle, outer)
