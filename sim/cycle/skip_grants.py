@@ -44,6 +44,7 @@ def _only_reads(machine: Machine, code: Code, config: Settings) -> bool:
         return False
     row = code[sequencer.of]
     return (row.to_out & row.reads_left & row.inside != 0 and row.reads_right | row.no_work == 0
+            and sequencer.inner_left + 2 + issue.spare <= row.inner
             and _are_steps(issue, sequencer, row.lhs_inner))
 
 

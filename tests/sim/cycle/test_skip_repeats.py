@@ -5,9 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.isa.config import tiny
+from microtron import compile_op
+from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.isa.config import small, tiny
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import Alu, AluI, Buffer, Load, Store, Sync
+from microtron.isa.instructions import (
+    PARAMETER_TILES,
+    Alu,
+    AluI,
+    Buffer,
+    Load,
+    Requantize,
+    Store,
+    Sync,
+)
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
 from microtron.sim.cycle.run import run_cycles
@@ -109,3 +120,23 @@ def test_a_walk_that_leaves_its_scratchpad_stops_in_its_cycle(name, config):
     case = case_of(WALKS[name], config=config)
     assert run_cycles(case.program).fault == Fault.INDEX
     assert_equal(case)
+
+
+def test_parameters_are_read_between_rows_that_follow_one_another():
+    """The steps before and after the reads are equally far apart, which looks like one row."""
+    walk = {"dst_stride": (40, 0, 1), "src_stride": (40, 0, 1), "params_stride": 3}
+    config = replace(tiny, acc_bytes=1 << 14, out_bytes=1 << 12)
+    case = case_of(Requantize(loops=(4, 1, 40), params=160, **walk), config=config)
+    assert_equal(case)
+    steps = 4 * (40 + PARAMETER_TILES)
+    assert run_cycles(case.program).counters["alu_busy"] > steps
+
+
+@pytest.mark.parametrize("config", [small, replace(small, acc_banks=1), replace(tiny, acc_banks=2)],
+                         ids=lambda config: f"{config.block_in}x{config.acc_banks}")
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (1, 2)])
+def test_compiled_convolutions(config, kernel, stride):
+    """GEMM and the ALU share banks in these for longer than in random programs."""
+    spec = Conv2d(height=14, width=14, channels_in=32, channels_out=32, kernel=(kernel, kernel),
+                  stride=(stride, stride), pad=(kernel // 2,) * 4)
+    assert_equal(Case(program=compile_op(spec, config).program))
