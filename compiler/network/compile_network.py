@@ -1,6 +1,7 @@
 """From a graph to a network, in stages, each of which takes what the one before it gives:
 
-    graph ─ placement, fusion ─► tasks ─ groups ─► layers in groups ─ overlap, chains, retune ─►
+    graph ─ channels ─► graph with joined channels in tiles ─ placement, fusion ─► tasks ─ groups ─►
+    layers in groups ─ overlap, chains, retune ─►
     layers with the schedules that suit each other ─ link_group ─► network
 """
 
@@ -16,6 +17,7 @@ from ..graph.graph import Graph
 from ..graph.operations.layers.window import common_channel_axis
 from ..operators.choice import Cost
 from .chains import chain_layers
+from .channels.align_channels import align_channels
 from .groups import Group, group_layers
 from .kernel_search import KernelSearch, Progress, silent
 from .layers import LayerCompiler
@@ -34,6 +36,7 @@ def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = N
     fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute.
     `progress` is called with what is being done."""
     config = resolve_config(config)
+    graph = align_channels(graph, config)
     kernels = KernelSearch(config, cost, memory, progress or silent)
     channel_axis = common_channel_axis(node.operation for node in graph.nodes.values())
     tasks, decisions = place_nodes(graph, kernels, channel_axis)

@@ -84,7 +84,7 @@ class _Change:
         axis = normalize_axis(concat.axis, len(type_.shape))
         types = [graph.type_of(each) for each in concat.parts]
         if axis not in self.pixels or not 2 <= len(types) <= MOST_PARTS or (
-                type_.size > MOST_PRODUCTS or not _adds_nothing(type_)):
+                type_.size > MOST_PRODUCTS or not adds_nothing(type_)):
             return False
         if any(not is_image(each) or each.quantization != type_.quantization for each in types) or (
                 any(each in graph.constants for each in concat.parts)):
@@ -137,7 +137,7 @@ class _Change:
         return result
 
 
-def _adds_nothing(type_: TensorType) -> bool:
+def adds_nothing(type_: TensorType) -> bool:
     """Whether every number stays what it is if a zero of the same scale is added."""
     numbers = np.arange(-128, 128).astype(np.int8)
     each = TensorType(numbers.shape, "int8", type_.quantization)

@@ -1,0 +1,1 @@
+"""Channels of tensors that are joined or cut, moved to where tiles begin."""
