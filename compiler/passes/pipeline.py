@@ -22,6 +22,7 @@ from .integer_operators import integer_operators
 from .merge_equal import merge_equal
 from .moves_as_windows import moves_as_windows
 from .normalize import normalize
+from .prelu_as_windows import prelu_as_windows
 from .remove_dead import remove_dead
 from .signed import make_signed
 from .simplify_shape import simplify_shape
@@ -39,6 +40,7 @@ class Pass(NamedTuple):
 PASSES: tuple[Pass, ...] = (
     Pass("fold_constants", fold_constants),
     Pass("integer_moves", integer_moves),
+    Pass("prelu_as_windows", prelu_as_windows),
     Pass("integer_operators", integer_operators),
     Pass("wide_products", wide_products),           # of what is left
     Pass("fold_batch_norm", fold_batch_norm),
