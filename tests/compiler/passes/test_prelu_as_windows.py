@@ -67,11 +67,12 @@ def test_slopes_of_tflite(axis, zero):
     builder = image(axis, "int8", 0.05, 9)
     rng = np.random.default_rng(zero + 200)
     shape = (CHANNELS, 1, 1) if axis == 1 else (CHANNELS,)
-    slopes = builder.constant("slopes", np.clip(zero + rng.integers(-90, 91, shape), -128,
-                                                127).astype(np.int8), Quantization((0.013,), (zero,)))
-    builder.add("p", FixedPointPrelu(x="q", slopes=slopes), quantization=Quantization((0.04,), (-5,)))
+    values = np.clip(zero + rng.integers(-90, 91, shape), -128, 127).astype(np.int8)
+    slopes = builder.constant("slopes", values, Quantization((0.013,), (zero,)))
+    builder.add("p", FixedPointPrelu(x="q", slopes=slopes),
+                quantization=Quantization((0.04,), (-5,)))
     builder.add("y", Pool(x="p", kind=PoolKind.MAX, kernel=(2, 2), channel_axis=axis))
-    if np.abs(builder.array(slopes).astype(int) - zero).max() > 127:
+    if np.abs(values.astype(int) - zero).max() > 127:
         assert "FixedPointPrelu" in kinds(prelu_as_windows(builder.graph(("y",))))
         return
     assert "FixedPointPrelu" not in kinds(changed(prelu_as_windows, builder.graph(("y",))))
