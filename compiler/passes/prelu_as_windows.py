@@ -16,7 +16,7 @@ from ..graph.operations.tflite.eight_bit import FixedPointPrelu
 from ..graph.types import Array, Quantization, TensorType
 from .graph_edit import Edit
 from .integer_moves import single
-from .integer_operators import EIGHT_BITS, valid
+from .integer_operators import EIGHT_BITS, valid_scales
 
 AXES = 4
 
@@ -60,7 +60,7 @@ def _substitute(edit: Edit, axis: int, name: str, node: Node) -> bool:
             found = _fixed_point(edit.graph, axis, prelu, node.type)
         case _:
             return False
-    if found is None or valid((found.above, *found.scales)) is None:
+    if found is None or valid_scales((found.above, *found.scales)) is None:
         return False
     _put(edit, name, node, found)
     return True
