@@ -20,14 +20,14 @@ from .fuse_clamp import fuse_clamp
 from .integer_moves import integer_moves
 from .integer_operators import integer_operators
 from .merge_equal import merge_equal
-from .moves_as_windows import moves_as_windows
 from .normalize import normalize
-from .prelu_as_windows import prelu_as_windows
 from .remove_dead import remove_dead
 from .signed import make_signed
 from .simplify_shape import simplify_shape
-from .streams.rows_as_windows import rows_as_windows
 from .wide_products import wide_products
+from .windows.moves_as_windows import moves_as_windows
+from .windows.prelu_as_windows import prelu_as_windows
+from .windows.rows_as_windows import rows_as_windows
 
 
 class Pass(NamedTuple):

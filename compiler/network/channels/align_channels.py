@@ -36,7 +36,7 @@ from ...graph.types import Array, Quantization, TensorType
 from ...graph.verify_graph import verify_graph
 from ...operators.layout import memory_block
 from ...passes.graph_edit import Edit
-from ...passes.streams.rows_as_windows import adds_nothing
+from ...passes.windows.rows_as_windows import adds_nothing
 from .channel_cuts import Cuts
 
 COMPUTED = (Conv, TransposedConv, Pool, Lookup, Rescale, Clamp, Binary)

@@ -25,7 +25,7 @@ from ...graph.operations.layers.window import Conv, Pool
 from ...graph.operations.pointwise.binary import Binary
 from ...graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
 from ...graph.types import Array
-from ...passes.moves_as_windows import is_image
+from ...passes.windows.moves_as_windows import is_image
 from ..tensor_views import first_channel
 
 

@@ -28,8 +28,8 @@ from microtron.compiler.graph.operations.vision.resize import (
     ResizeKind,
 )
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.compiler.passes.moves_as_windows import moves_as_windows
 from microtron.compiler.passes.remove_dead import remove_dead
+from microtron.compiler.passes.windows.moves_as_windows import moves_as_windows
 from microtron.isa.instructions import Rounding
 
 from .checks import changed, kinds

@@ -13,7 +13,7 @@ from microtron.compiler.graph.operations.pointwise.quantize import Dequantize, Q
 from microtron.compiler.graph.operations.tflite.eight_bit import FixedPointPrelu
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.passes.pipeline import run_passes
-from microtron.compiler.passes.prelu_as_windows import prelu_as_windows
+from microtron.compiler.passes.windows.prelu_as_windows import prelu_as_windows
 from microtron.isa.instructions import Rounding
 from tests.compiler.passes.checks import changed, kinds
 

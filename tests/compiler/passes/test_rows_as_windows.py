@@ -9,7 +9,7 @@ from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.operations.data_movement.shape import Concat, Slice
 from microtron.compiler.graph.operations.layers.window import Pool, PoolKind
 from microtron.compiler.graph.types import Quantization, TensorType
-from microtron.compiler.passes.streams.rows_as_windows import MOST_PRODUCTS, rows_as_windows
+from microtron.compiler.passes.windows.rows_as_windows import MOST_PRODUCTS, rows_as_windows
 
 from .checks import changed, kinds
 

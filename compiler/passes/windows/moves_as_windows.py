@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..graph.graph import Graph, Node
-from ..graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from ..graph.operations.data_movement.shape import Pad, PadMode, Reshape, Slice, Transpose
-from ..graph.operations.layers.window import (
+from ...graph.graph import Graph, Node
+from ...graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
+from ...graph.operations.data_movement.shape import Pad, PadMode, Reshape, Slice, Transpose
+from ...graph.operations.layers.window import (
     Conv,
     Pair,
     Pool,
@@ -17,11 +17,11 @@ from ..graph.operations.layers.window import (
     TransposedConv,
     common_channel_axis,
 )
-from ..graph.operations.pointwise.binary import Binary
-from ..graph.operations.pointwise.quantize import Rescale
-from ..graph.operations.vision.resize import Resize, ResizeKind
-from ..graph.types import Array, Quantization, TensorType
-from .graph_edit import Edit
+from ...graph.operations.pointwise.binary import Binary
+from ...graph.operations.pointwise.quantize import Rescale
+from ...graph.operations.vision.resize import Resize, ResizeKind
+from ...graph.types import Array, Quantization, TensorType
+from ..graph_edit import Edit
 
 AXES = 4
 MOST_PRODUCTS = 1 << 23     # more would take the array longer than the way to the CPU and back

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...isa.instructions import Rounding
-from ..graph.graph import Graph, Node
-from ..graph.operations.layers.window import Conv, common_channel_axis
-from ..graph.operations.pointwise.binary import Binary, BinaryKind
-from ..graph.operations.pointwise.logic import Compare, CompareKind, Where
-from ..graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize, Rescale
-from ..graph.operations.tflite.eight_bit import FixedPointPrelu
-from ..graph.types import Array, Quantization, TensorType
-from .graph_edit import Edit
-from .integer_moves import single
-from .integer_operators import EIGHT_BITS, valid_scales
+from ....isa.instructions import Rounding
+from ...graph.graph import Graph, Node
+from ...graph.operations.layers.window import Conv, common_channel_axis
+from ...graph.operations.pointwise.binary import Binary, BinaryKind
+from ...graph.operations.pointwise.logic import Compare, CompareKind, Where
+from ...graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize, Rescale
+from ...graph.operations.tflite.eight_bit import FixedPointPrelu
+from ...graph.types import Array, Quantization, TensorType
+from ..graph_edit import Edit
+from ..integer_moves import single
+from ..integer_operators import EIGHT_BITS, valid_scales
 
 AXES = 4
 

@@ -1,1 +1,0 @@
-"""Passes for networks that get their input frame by frame."""

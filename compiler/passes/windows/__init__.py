@@ -1,0 +1,1 @@
+"""What the accelerator has no instruction for, as windows: convolutions, pools and sums."""
