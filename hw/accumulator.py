@@ -29,7 +29,7 @@ def group_bits(config: Config) -> int:
 
 def by_lane(config: Config, groups):
     """For each lane of a tile, the bit of its group."""
-    return [groups[number % config.block_out // config.depthwise_lanes]
+    return [groups[number // (config.batch * config.depthwise_lanes)]
             for number in range(config.batch * config.block_out)]
 
 

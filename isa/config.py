@@ -77,8 +77,8 @@ class Config(KeywordsChecked):
     vector_cycles: int = choice(1, "cycles the ALU takes for a vector; it has batch × block_out / "
                                    "vector_cycles lanes", omit_default=True,
                                microarchitectural=True)
-    out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too, if "
-                                 "block_in is block_out or batch is 1", omit_default=True)
+    out_readers: int = choice(2, "engines that read results: 1 is STORE alone, 2 GEMM too",
+                              omit_default=True)
     window_taps: int = choice(1, "products that a depthwise sum adds up in a cycle: 1, or 3 with "
                                  "the instruction `window`", omit_default=True,
                              has_register=False)
@@ -186,10 +186,8 @@ class Config(KeywordsChecked):
     @property
     def gemm_out_tiles(self) -> int:
         """How many tiles of results a gemm may read as activations: out in tiles of `block_in`
-        lanes. With unequal blocks and several rows, such tiles would not be contiguous."""
-        alike = (self.block_in == self.block_out or self.batch == 1) and (
-            self.inp_bits == self.out_bits)
-        if not alike or self.out_readers == 1:
+        lanes."""
+        if self.inp_bits != self.out_bits or self.out_readers == 1:
             return 0
         return self.out_bytes // self.tile_bytes(Buffer.INP)
 
@@ -212,6 +210,13 @@ class Config(KeywordsChecked):
     def depthwise_lanes(self) -> int:
         """Lanes in which depthwise gemms and windows multiply: a group of a wider tile's lanes."""
         return min(self.block_in, self.block_out)
+
+    def place_in_tile(self, row: int, lane: int) -> int:
+        """Where a lane of a row lies in a tile of activations, sums or results: groups of
+        `depthwise_lanes` lanes follow one another, each with all rows. So a tile of the larger
+        block is several of the smaller one, side by side."""
+        group, lane = divmod(lane, self.depthwise_lanes)
+        return (group * self.batch + row) * self.depthwise_lanes + lane
 
     @property
     def inp_groups(self) -> int:

@@ -53,6 +53,11 @@ each scratchpad holds. For `{preset}`:
 
 {buffers}
 
+A tile lies row by row, in DRAM and in its scratchpad. If block_in and block_out differ, tiles of
+activations, sums and results that have the larger block lie in groups of min(block_in, block_out)
+lanes instead, each group with all rows of the batch. So such a tile is several of the smaller
+block, one after the other, and results are activations without a byte being moved.
+
 ### Windows
 
 A depthwise [gemm](#gemm) takes one tap of a kernel in a cycle, a [window](#window) three that are

@@ -32,11 +32,11 @@ def natural_layout(shape: Shape, config: Config, channel_axis: int | None) -> La
     if channel_axis is not None and len(shape) == len(IMAGE_AXES):
         axes = image_axes(channel_axis)
         images, channels, height, width = (shape[axis] for axis in axes)
-        tiles = tile_images(images, channels, height, width, config.batch, block)
+        tiles = tile_images(images, channels, height, width, config, block)
         return tiles.with_axes(shape, axes)
     *rows, channels = shape if shape else (1,)
     count = prod(rows)
-    return tile_images(1, channels, 1, count, config.batch, block).with_axes(
+    return tile_images(1, channels, 1, count, config, block).with_axes(
         (1, 1, count, channels), image_axes(3))
 
 

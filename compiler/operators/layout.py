@@ -139,8 +139,8 @@ class Layout:
 
 def ways_of(config: Config, block: int) -> int:
     """How many tiles of `block` lanes are one in memory, where activations lie in tiles of the
-    larger block. Several rows of a tile, as with a larger batch, do not lie so."""
-    return max(config.block_in, config.block_out) // block if config.batch == 1 else 1
+    larger block."""
+    return max(config.block_in, config.block_out) // block
 
 
 def memory_block(config: Config, block: int) -> int:
@@ -160,31 +160,35 @@ def interleaves(config: Config, *, read: Sequence[str] = ("data",),
 def wide_tiles(tiles: Array, config: Config, block: int) -> Array:
     """Tiles of `block` lanes, as a program leaves them in memory, as those that lie there."""
     ways = ways_of(config, block)
-    return tiles if ways == 1 else tiles.reshape(*tiles.shape[:-3], 1, ways * block)
+    return tiles if ways == 1 else tiles.reshape(*tiles.shape[:-3], config.batch, ways * block)
 
 
-def tile_layout(source: Shape, blocks: dict[int, int], order: Sequence[tuple[int, bool]]) -> Layout:
-    """A tensor with some axes cut into blocks and filled up to whole ones. `order` has an axis for
-    each dimension of the tiles, and whether it is the place within a block."""
-    shape, steps = [], []
-    for axis, inside in order:
-        block = blocks.get(axis, 1)
-        shape.append(block if inside else -(-source[axis] // block))
-        steps.append((axis, 1 if inside else block))
-    return Layout((Stage(source, tuple(shape), tuple(steps), (0,) * len(source)),))
+def tile_layout(source: Shape, outer: Sequence[int], rows: tuple[int, int],
+                lanes: tuple[int, int], group: int = 0) -> Layout:
+    """A tensor with two axes cut into blocks that are filled up to whole ones, `rows` and `lanes`
+    of tiles: an axis and its block. `outer` are the axes that tiles follow one another along.
+    In a tile, groups of so many lanes follow one another, each with all rows."""
+    blocks = dict((rows, lanes))
+    shape = [-(-source[axis] // blocks.get(axis, 1)) for axis in outer]
+    steps = [(axis, blocks.get(axis, 1)) for axis in outer]
+    (row_axis, height), (lane_axis, width) = rows, lanes
+    if group and group < width and height > 1:
+        shape, width = [*shape, width // group], group
+        steps.append((lane_axis, group))
+    return Layout((Stage(source, (*shape, height, width),
+                         (*steps, (row_axis, 1), (lane_axis, 1)), (0,) * len(source)),))
 
 
-def tile_images(images: int, channels: int, height: int, width: int, batch: int,
+def tile_images(images: int, channels: int, height: int, width: int, config: Config,
                 block: int) -> Layout:
     """(n, channel, y, x) → (n block, channel block, y, x, batch, lane)"""
-    return tile_layout((images, channels, height, width), {0: batch, 1: block},
-                       ((0, False), (1, False), (2, False), (3, False), (0, True), (1, True)))
+    return tile_layout((images, channels, height, width), range(4), (0, config.batch), (1, block),
+                       config.depthwise_lanes)
 
 
-def tile_rows(matrices: int, rows: int, columns: int, batch: int, block: int, *,
+def tile_rows(matrices: int, rows: int, columns: int, config: Config, block: int, *,
                blocks_first: bool = False) -> Layout:
     """(matrix, row, column) → (matrix, row block, column block, batch, lane), or with column blocks
     before rows"""
-    outer = ((2, False), (1, False)) if blocks_first else ((1, False), (2, False))
-    return tile_layout((matrices, rows, columns), {1: batch, 2: block},
-                       ((0, False), *outer, (1, True), (2, True)))
+    return tile_layout((matrices, rows, columns), (0, 2, 1) if blocks_first else (0, 1, 2),
+                       (1, config.batch), (2, block), config.depthwise_lanes)

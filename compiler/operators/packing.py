@@ -128,18 +128,23 @@ def pad_axis(array: Array, axis: int, multiple: int) -> Array:
 
 
 def pack_activations(tensor: Array, config: Config, block: int) -> Array:
-    """(n, channels, y, x) → (n block, channel block, y, x, batch, lane)"""
+    """(n, channels, y, x) → (n block, channel block, y, x, batch, lane), by count: in a tile,
+    groups of lanes follow one another (`Config.place_in_tile`)"""
     tensor = pad_axis(pad_axis(tensor, 0, config.batch), 1, block)
     images, channels, height, width = tensor.shape
-    tiles = tensor.reshape(images // config.batch, config.batch, channels // block, block, height,
-                           width)
-    return np.ascontiguousarray(tiles.transpose(0, 2, 4, 5, 1, 3))
+    lanes = min(block, config.depthwise_lanes)
+    tiles = tensor.reshape(images // config.batch, config.batch, channels // block, block // lanes,
+                           lanes, height, width).transpose(0, 2, 5, 6, 3, 1, 4)
+    return np.ascontiguousarray(tiles).reshape(*tiles.shape[:4], config.batch, block)
 
 
-def unpack_activations(tiles: Array, images: int, channels: int) -> Array:
+def unpack_activations(tiles: Array, config: Config, images: int, channels: int) -> Array:
     """The inverse, without the filling."""
-    far, blocks, height, width, batch, lanes = tiles.shape
-    tensor = tiles.transpose(0, 4, 1, 5, 2, 3).reshape(far * batch, blocks * lanes, height, width)
+    far, blocks, height, width, batch, block = tiles.shape
+    lanes = min(block, config.depthwise_lanes)
+    groups = tiles.reshape(far, blocks, height, width, block // lanes, batch, lanes)
+    tensor = groups.transpose(0, 5, 1, 4, 6, 2, 3).reshape(far * batch, blocks * block, height,
+                                                           width)
     return np.ascontiguousarray(tensor[:images, :channels])
 
 
@@ -170,7 +175,8 @@ def weights_in_dram(tiles: Array, config: Config) -> Array:
 
 def pack_parameters(bias: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.ArrayLike,
                     config: Config) -> Array:
-    """Three numbers a channel → (block, 3, batch, lane), the same for every image of a batch."""
+    """Three numbers a channel → (block, 3, batch, lane), by count, the same for every image of a
+    batch."""
     given = {name: integers(name, value, limits) for (name, limits), value in
              zip(PARAMETERS.items(), (bias, multiplier, shift), strict=True)}
     lengths = {name: each.shape for name, each in given.items()}
@@ -180,8 +186,10 @@ def pack_parameters(bias: npt.ArrayLike, multiplier: npt.ArrayLike, shift: npt.A
                            f"for each channel")
     rows = np.stack([pad_axis(each.astype(np.int32), 0, config.block_out)
                      for each in given.values()])
-    tiles = rows.reshape(PARAMETER_TILES, -1, 1, config.block_out).transpose(1, 0, 2, 3)
-    return np.ascontiguousarray(np.repeat(tiles, config.batch, axis=2))
+    tiles = rows.reshape(PARAMETER_TILES, -1, config.acc_groups, 1, config.depthwise_lanes)
+    tiles = np.repeat(tiles.transpose(1, 0, 2, 3, 4), config.batch, axis=3)
+    return np.ascontiguousarray(tiles).reshape(-1, PARAMETER_TILES, config.batch,
+                                               config.block_out)
 
 
 def pack_tables(tables: Sequence[Sequence[int]], config: Config) -> dict[str, Array]:

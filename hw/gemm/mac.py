@@ -151,7 +151,7 @@ class MacArray(wiring.Component):
     window : In(1)
         With `depthwise`, a window, if there are any; `row` is then the first of a group of four.
     sums : Out(array of sum_shape)
-        Batch × block_out sums.
+        Batch × block_out sums, as they lie in an accumulator tile.
     """
 
     def __init__(self, config: Config):
@@ -175,14 +175,14 @@ class MacArray(wiring.Component):
         return m
 
     def _activations(self, m):
-        """Activations in their register, those of the group in the first lanes."""
+        """Activations in their register, row by row, those of the group in the first lanes."""
         config = self.config
-        rows, bits = [], config.block_in * config.inp_bits
+        rows, bits = [], config.depthwise_lanes * config.inp_bits
         for number in range(config.batch):
-            lanes = self.inp.word_select(number, bits)
-            groups = [lanes.word_select(group, bits // config.inp_groups)
+            groups = [self.inp.word_select(group * config.batch + number, bits)
                       for group in range(config.inp_groups)]
-            rows += [select(groups, self.group) if config.inp_groups > 1 else lanes, *groups[1:]]
+            rows += [select(groups, self.group) if config.inp_groups > 1 else groups[0],
+                     *groups[1:]]
         return register(m, Cat(rows), "inp_operand")
 
     def _note(self, m):
@@ -212,7 +212,7 @@ class MacArray(wiring.Component):
                              channel, config.block_in * config.wgt_bits)),
                          row.depthwise.eq(depthwise)]
             for number in range(config.batch):
-                m.d.comb += self.sums[number * config.block_out + channel].eq(row.sums[number])
+                m.d.comb += self.sums[config.place_in_tile(number, channel)].eq(row.sums[number])
                 lane = channel % config.depthwise_lanes
                 m.d.comb += row.lane[number].eq(chosen[number * config.block_in + lane])
 
@@ -286,7 +286,7 @@ class MacArray(wiring.Component):
                     taken = [with_offset(each) for each in taken]
                 m.d.comb += weights.eq(register(m, Cat(taken), f"wgt_operand_{channel}"))
                 for number in range(config.batch):
-                    m.d.comb += self.sums[number * config.block_out + channel].eq(sums[number])
+                    m.d.comb += self.sums[config.place_in_tile(number, channel)].eq(sums[number])
                     if windows is not None:
                         to = (rows.low_window, rows.high_window)[place]
                         m.d.comb += to[number].eq(

@@ -156,22 +156,37 @@ def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> boo
 @plain
 def _start_sum(acc: Tiles, dst: int, bias: int, groups: int) -> None:
     """Start the sums of a tile, or of one of its groups of lanes, which `dst` counts then."""
-    lanes = acc.shape[2] // groups
-    tile, first = dst // groups, dst % groups * lanes
-    for row in range(acc.shape[1]):
-        for column in range(first, first + lanes):
-            acc[tile, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
+    places = acc.shape[1] * acc.shape[2] // groups
+    tile, first = dst // groups, dst % groups * places
+    for place in range(first, first + places):
+        row, column = place // acc.shape[2], place % acc.shape[2]
+        acc[tile, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
 
 
 # These take arrays with an index, not tiles: views would cost a third of the speed.
 @plain
 def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
+    lanes = min(acc.shape[2], inp.shape[2])
     for row in range(acc.shape[1]):
-        for column in range(acc.shape[2]):
-            total = np.int32(0)
-            for lane in range(inp.shape[2]):
-                total += np.int32(inp[src, row, lane]) * np.int32(wgt[weight, column, lane])
-            acc[dst, row, column] += total
+        for group in range(acc.shape[2] // lanes):
+            to, column = _place(acc, row, group, lanes)
+            for output in range(lanes):
+                total = np.int32(0)
+                for left in range(inp.shape[2] // lanes):
+                    at, first = _place(inp, row, left, lanes)
+                    for lane in range(lanes):
+                        total += (np.int32(inp[src, at, first + lane])
+                                  * np.int32(wgt[weight, group * lanes + output,
+                                                 left * lanes + lane]))
+                acc[dst, to, column + output] += total
+
+
+@plain
+def _place(tiles: Tiles, row: int, group: int, lanes: int) -> tuple[int, int]:
+    """Where the lanes of a group of a row begin in tiles, which are (batch, block) by count alone:
+    groups follow one another, each with all rows."""
+    at = (group * tiles.shape[1] + row) * lanes
+    return at // tiles.shape[2], at % tiles.shape[2]
 
 
 @plain
@@ -181,10 +196,11 @@ def _add_lanes(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: i
     tile, line = weight // wgt.shape[1], weight % wgt.shape[1]
     to, left = acc.shape[2] // lanes, inp.shape[2] // lanes
     for row in range(acc.shape[1]):
+        at, column = _place(acc, row, dst % to, lanes)
+        of, first = _place(inp, row, src % left, lanes)
         for lane in range(lanes):
-            acc[dst // to, row, dst % to * lanes + lane] += (
-                np.int32(inp[src // left, row, src % left * lanes + lane])
-                * np.int32(wgt[tile, line, lane]))
+            acc[dst // to, at, column + lane] += (
+                np.int32(inp[src // left, of, first + lane]) * np.int32(wgt[tile, line, lane]))
 
 
 def alu(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,

@@ -9,6 +9,7 @@ import numba
 from ..compiled.numba_types import Word
 from ..compiled.vectors import NUMBER, c_function, is_set, number_at
 from .gemm_plan import (
+    ACC_GROUP,
     ACC_ROW,
     COLUMNS,
     ELEMENT,
@@ -28,6 +29,7 @@ from .gemm_sums import FOUR, MOST_COLUMNS, MOST_TILES, VECTORS, Sums, lefts, not
 from .machine_table import DONE, STOPPED
 
 NO_KERNEL = 0
+MOST_LANES = 64             # of a tile
 
 
 # Both are inlined by numba already: else their sums would pass through memory.
@@ -60,10 +62,12 @@ def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, 
 
 def kernel_for(batch: int, block_in: int, block_out: int, depthwise: bool) -> int:
     """The address of a C function that executes plans for such tiles; 0 if there is none. Plans
-    take groups of lanes for tiles, which they are in tiles of one row."""
-    if min(block_in, block_out) < FOUR or (depthwise and block_out != block_in and batch > 1):
+    take groups of lanes for tiles, and lanes of a row of activations must lie side by side."""
+    if min(block_in, block_out) < FOUR or (not depthwise and block_in > block_out and batch > 1):
         return NO_KERNEL
     columns = min(block_out, MOST_COLUMNS)
+    if batch > 1:
+        columns = min(columns, block_in)        # sums of a group of lanes
     if depthwise:
         columns = min(columns, block_in)
     return _kernel(columns if depthwise else block_in, columns, depthwise)
@@ -74,6 +78,7 @@ def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
     """Each kernel is compiled when it is needed, and kept by numba."""
     several = max(1, min(VECTORS // Sums(lanes, columns, 1, depthwise).vectors, MOST_TILES))
     left_step, right_step = (1, 1) if depthwise else (0, lanes)
+    group_lanes = MOST_LANES if depthwise else lanes        # a depthwise plan is for one group
 
     def kernel(plan: int, stop: int) -> int:
         groups = plan + NUMBER * HEADER
@@ -81,7 +86,8 @@ def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
                            NUMBER * ELEMENT):
             for row in range(number_at(plan, ROWS)):
                 for column in range(0, number_at(plan, COLUMNS), columns):
-                    step = row * number_at(plan, ACC_ROW) + column * FOUR
+                    step = (column // group_lanes * number_at(plan, ACC_GROUP)
+                            + row * number_at(plan, ACC_ROW) + column % group_lanes * FOUR)
                     origin = number_at(plan, ORIGIN)
                     left = row * number_at(plan, INP_ROW) + column * left_step
                     _sum_positions(

@@ -58,11 +58,13 @@ LOOPS, MIDDLE, INNER = 3, OUTER + 1, OUTER + 2
 UOP_BYTES = MicroOp.size
 FIELD = UOP_BYTES // 4
 
-# The header: elements of each list, the list of each loop, rows of a tile and their bytes, columns
-# that are computed, and the address of the tile that sums start from, or 0.
+# The header: elements of each list, the list of each loop, rows of a tile, bytes from row to row
+# and, in the accumulator, from group to group of lanes, columns that are computed, and the address
+# of the tile that sums start from, or 0.
 GROUPS, POSITIONS, REDUCTIONS, LISTS = range(4)
 LIST_OF = LISTS
-ROWS, ACC_ROW, INP_ROW, COLUMNS, ORIGIN, HEADER = range(LIST_OF + LOOPS, LIST_OF + LOOPS + 6)
+(ROWS, ACC_ROW, ACC_GROUP, INP_ROW, COLUMNS, ORIGIN,
+ HEADER) = range(LIST_OF + LOOPS, LIST_OF + LOOPS + 7)
 # An element: where it leads in acc, inp and wgt, and whether sums start there; of a reduction,
 # the first and last mean nothing.
 TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
@@ -187,11 +189,13 @@ def _assign_loops(plan: int, row: int, count: int) -> Word:
 @helper
 def _begin(plan: int, machine: int, uops: int, flags: int) -> None:
     """Write the rest of the header."""
-    block_in, block_out = number_at(machine, BLOCK_IN), number_at(machine, BLOCK_OUT)
-    write_number(plan, ROWS, number_at(machine, BATCH))
-    write_number(plan, ACC_ROW, block_out * number_at(machine, ACCS + LANE))
-    write_number(plan, INP_ROW, block_in)
-    write_number(plan, COLUMNS, min(block_in, block_out) if flags & DEPTHWISE else block_out)
+    block_out, rows = number_at(machine, BLOCK_OUT), number_at(machine, BATCH)
+    lanes = min(number_at(machine, BLOCK_IN), block_out)
+    write_number(plan, ROWS, rows)
+    write_number(plan, ACC_ROW, lanes * number_at(machine, ACCS + LANE))
+    write_number(plan, ACC_GROUP, rows * lanes * number_at(machine, ACCS + LANE))
+    write_number(plan, INP_ROW, lanes)
+    write_number(plan, COLUMNS, lanes if flags & DEPTHWISE else block_out)
     origin = 0
     if flags & FROM_BIAS:
         origin = (number_at(machine, ACCS + ADDRESS)

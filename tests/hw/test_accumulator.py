@@ -39,7 +39,7 @@ class Model:
 
     def group(self, lane):
         """The group of lanes that a depthwise product writes."""
-        return lane % self.config.block_out // self.config.depthwise_lanes
+        return lane // (self.config.batch * self.config.depthwise_lanes)
 
     def bank(self, tile):
         return tile * self.config.acc_banks // len(self.tiles)

@@ -119,9 +119,9 @@ class Conv2dForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         return {"data": tile_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                     config.batch, memory_block(config, config.block_in)),
+                                     config, memory_block(config, config.block_in)),
                 "output": tile_images(spec.images, spec.channels_out, *spec.out_shape,
-                                       config.batch, memory_block(config, config.block_out))}
+                                       config, memory_block(config, config.block_out))}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
@@ -142,8 +142,8 @@ class Conv2dForm(TensorForm):
         return planes.reshape(*planes.shape[:3], -1)
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
-                                  self.spec.images, self.spec.channels_out)
+        tiles = wide_tiles(output, self.config, self.config.block_out)
+        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels_out)
 
 
 def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:

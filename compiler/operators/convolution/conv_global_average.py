@@ -105,7 +105,7 @@ class AveragedForm(Conv2dForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         return {**super().layouts, "output": tile_images(
-            spec.images, spec.channels_out, 1, 1, config.batch,
+            spec.images, spec.channels_out, 1, 1, config,
             memory_block(config, config.block_out))}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:

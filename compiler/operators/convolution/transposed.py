@@ -229,10 +229,10 @@ class TransposedForm(Form):
         spec, config = self.spec, self.config
         rows, columns = (blocks_of(size, stride) * stride for size, stride
                          in zip(spec.out_size, spec.stride, strict=True))
-        output = tile_images(spec.images, spec.channels_out, rows, columns, config.batch,
+        output = tile_images(spec.images, spec.channels_out, rows, columns, config,
                              memory_block(config, config.block_out)).stages[0]
         return {"data": tile_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                    config.batch, memory_block(config, config.block_in)),
+                                    config, memory_block(config, config.block_in)),
                 "output": Layout((replace(output, source=(spec.images, spec.channels_out,
                                                           *spec.out_size)),))}
 
@@ -261,7 +261,7 @@ class TransposedForm(Form):
         images, blocks, far_y, near_y, far_x, near_x, batch, lanes = output.shape
         rows = output.reshape(images, blocks, far_y * near_y, far_x * near_x, batch, lanes)
         height, width = self.spec.out_size
-        return unpack_activations(rows, self.spec.images,
+        return unpack_activations(rows, self.config, self.spec.images,
                                   self.spec.channels_out)[:, :, :height, :width]
 
 

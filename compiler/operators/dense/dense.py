@@ -43,7 +43,7 @@ from ...nest.nest import Interleave
 from ..description import Epilogue, activation, extent, setting
 from ..form import TensorForm, blocks_of, requantize_sum
 from ..layout import Layout as TileLayout
-from ..layout import interleaves, memory_block, tile_rows, wide_tiles
+from ..layout import interleaves, memory_block, tile_layout, tile_rows, wide_tiles
 from ..packing import (
     INT8,
     Array,
@@ -172,14 +172,14 @@ class DenseForm(TensorForm):
     def layouts(self) -> dict[str, TileLayout]:
         spec, config = self.spec, self.config
         first = spec.layout == Layout.BLOCKS
-        found = {"data": tile_rows(spec.matrices, spec.rows, spec.inputs, config.batch,
+        found = {"data": tile_rows(spec.matrices, spec.rows, spec.inputs, config,
                                    memory_block(config, config.block_in), blocks_first=first),
-                 "output": tile_rows(spec.matrices, spec.rows, spec.outputs, config.batch,
+                 "output": tile_rows(spec.matrices, spec.rows, spec.outputs, config,
                                      memory_block(config, config.block_out), blocks_first=first)}
         if not spec.constant_weights:
-            found["weights"] = tile_rows(spec.matrices, spec.outputs, spec.inputs,
-                                         config.block_out, config.block_in,
-                                         blocks_first=spec.right_activations)
+            order = (0, 2, 1) if spec.right_activations else (0, 1, 2)
+            found["weights"] = tile_layout((spec.matrices, spec.outputs, spec.inputs), order,
+                                           (1, config.block_out), (2, config.block_in))
         return found
 
     @property
@@ -204,7 +204,7 @@ class DenseForm(TensorForm):
 
     def unpack(self, output: Array) -> Array:
         matrices = unpack_output(wide_tiles(output, self.config, self.config.block_out),
-                                 self.spec)
+                                 self.config, self.spec)
         return matrices if self.spec.matrices > 1 else matrices[0]
 
 
@@ -292,8 +292,8 @@ def view_as_weights(output: Array, spec: Dense, config: Config) -> Array:
     return output.reshape(spec.matrices, depth, outputs, config.block_out, config.block_in)
 
 
-def unpack_output(tiles: Array, spec: Dense) -> Array:
+def unpack_output(tiles: Array, config: Config, spec: Dense) -> Array:
     """The program's `output` → (matrices, rows, outputs)."""
     by_rows = tiles if spec.layout == Layout.ROWS else tiles.swapaxes(1, 2)
-    return np.stack([unpack_activations(each[:, :, None, None], spec.rows, spec.outputs)[:, :, 0, 0]
-                     for each in by_rows])
+    return np.stack([unpack_activations(each[:, :, None, None], config, spec.rows,
+                                        spec.outputs)[:, :, 0, 0] for each in by_rows])

@@ -135,7 +135,7 @@ class DepthwiseForm(TensorForm):
             stages.append(Stage((spec.images, channels, height, width),
                                 (spec.images, channels, copies, height, width),
                                 ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
-        tiles = tile_images(spec.images, channels * copies, height, width, config.batch,
+        tiles = tile_images(spec.images, channels * copies, height, width, config,
                              self._block(name))
         return Layout((*stages, *tiles.stages))
 
@@ -167,7 +167,7 @@ class DepthwiseForm(TensorForm):
     def unpack(self, output: Array) -> Array:
         images, _, *pixels, rows, _ = self.output.shape
         tiles = output.reshape(images, -1, *pixels, rows, self._block("output"))
-        return unpack_activations(tiles, self.spec.images, self.spec.channels_out)
+        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels_out)
 
 
 class Before(NamedTuple):

@@ -128,8 +128,8 @@ class GroupedForm(Conv2dForm):
         groups = blocks_of(channels, size)
         cut = Stage((images, channels, height, width), (images, groups, size, height, width),
                     ((0, 1), (1, size), (1, 1), (2, 1), (3, 1)), (0,) * 4)
-        tiles = tile_layout(cut.shape, {0: self.config.batch, 2: block}, (
-            (0, False), (1, False), (2, False), (3, False), (4, False), (0, True), (2, True)))
+        tiles = tile_layout(cut.shape, range(5), (0, self.config.batch), (2, block),
+                            self.config.depthwise_lanes)
         return Layout((cut, *tiles.stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
@@ -149,7 +149,7 @@ class GroupedForm(Conv2dForm):
     def unpack(self, output: Array) -> Array:
         spec, channels = self.spec, self.merged * self.spec.group_out
         output = wide_tiles(output, self.config, self.config.block_out)
-        groups = [unpack_activations(output[:, number], spec.images, channels)
+        groups = [unpack_activations(output[:, number], self.config, spec.images, channels)
                   for number in range(output.shape[1])]
         return np.ascontiguousarray(np.concatenate(groups, axis=1)[:, :spec.channels_out])
 

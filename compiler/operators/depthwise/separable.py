@@ -135,7 +135,7 @@ class SeparableForm(DepthwiseForm):
     def layouts(self) -> dict[str, Layout]:
         spec, config = self.spec, self.config
         return {"data": super().layouts["data"], "output": tile_images(
-            spec.images, spec.channels_mixed, *spec.out_shape, config.batch, config.block_out)}
+            spec.images, spec.channels_mixed, *spec.out_shape, config, config.block_out)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
         weights = given["mixed_weights"]
@@ -146,7 +146,7 @@ class SeparableForm(DepthwiseForm):
                                          self.config)}
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(output, self.spec.images, self.spec.channels_mixed)
+        return unpack_activations(output, self.config, self.spec.images, self.spec.channels_mixed)
 
 
 def form_of(spec: Separable, config: Config, before: Before | None = None) -> SeparableForm:

@@ -105,11 +105,11 @@ class BroadcastForm(TensorForm):
 
     @property
     def layouts(self) -> dict[str, Layout]:
-        spec, batch = self.spec, self.config.batch
+        spec, config = self.spec, self.config
         block = memory_block(self.config, self.config.block_out)
-        image = tile_images(spec.images, spec.channels, spec.height, spec.width, batch, block)
+        image = tile_images(spec.images, spec.channels, spec.height, spec.width, config, block)
         return {"left": image, "output": image,
-                "right": tile_images(spec.images, spec.channels, 1, 1, batch, block)}
+                "right": tile_images(spec.images, spec.channels, 1, 1, config, block)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
@@ -122,8 +122,8 @@ class BroadcastForm(TensorForm):
         return {**tiles, "parameters": parameters(self.spec, self.config)}
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
-                                  self.spec.images, self.spec.channels)
+        tiles = wide_tiles(output, self.config, self.config.block_out)
+        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels)
 
 
 def _tiles(tensor: Tensor) -> int:

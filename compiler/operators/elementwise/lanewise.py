@@ -106,7 +106,7 @@ class LanewiseForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         """Any layout will do, as long as all tensors have the same."""
         spec, config = self.spec, self.config
-        layout = tile_images(spec.images, spec.channels, spec.height, spec.width, config.batch,
+        layout = tile_images(spec.images, spec.channels, spec.height, spec.width, config,
                              config.block_out)
         return {name: layout for name in (*spec.operand_names, "output")}
 
@@ -120,7 +120,7 @@ class LanewiseForm(TensorForm):
         spec, config = self.spec, self.config
         shape = (blocks_of(spec.images, config.batch), blocks_of(spec.channels, config.block_out),
                  spec.height, spec.width, *output.shape[-2:])
-        return unpack_activations(output.reshape(shape), spec.images, spec.channels)
+        return unpack_activations(output.reshape(shape), config, spec.images, spec.channels)
 
 
 def parameters(spec: AluDescription, config: Config) -> Array:

@@ -203,8 +203,8 @@ class PoolForm(TensorForm):
         spec, config = self.spec, self.config
         block = memory_block(config, config.block_out)
         return {"data": tile_images(spec.images, spec.channels, spec.height, spec.width,
-                                    config.batch, block),
-                "output": tile_images(spec.images, spec.channels, *spec.out_shape, config.batch,
+                                    config, block),
+                "output": tile_images(spec.images, spec.channels, *spec.out_shape, config,
                                       block)}
 
     @property
@@ -218,8 +218,8 @@ class PoolForm(TensorForm):
                 "parameters": parameters(self.spec, config)}
 
     def unpack(self, output: Array) -> Array:
-        return unpack_activations(wide_tiles(output, self.config, self.config.block_out),
-                                  self.spec.images, self.spec.channels)
+        tiles = wide_tiles(output, self.config, self.config.block_out)
+        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels)
 
 
 def separable(spec: Pool) -> bool:

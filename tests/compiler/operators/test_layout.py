@@ -11,6 +11,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import operator_of
 from microtron.compiler.operators.layout import Layout, Stage, tile_images
 from microtron.compiler.operators.packing import check_operands
+from microtron.isa.config import tiny
 
 from .operations import CONFIGS, operands_for
 from .shapes import ANY, form_for
@@ -43,7 +44,7 @@ def test_tiles_have_the_bytes_of_packed_operands(operator, data):
 
 def test_axes_may_stand_elsewhere():
     array = np.random.default_rng(1).integers(-9, 9, (2, 5, 4, 3)).astype(np.int8)
-    layout = tile_images(2, 3, 5, 4, 1, 4)
+    layout = tile_images(2, 3, 5, 4, tiny, 4)
     turned = layout.with_axes((2, 5, 4, 3), (0, 3, 1, 2))
     assert (turned.pack(array) == layout.pack(array.transpose(0, 3, 1, 2))).all()
     assert (turned.unpack(turned.pack(array)) == array).all()

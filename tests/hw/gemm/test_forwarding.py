@@ -27,7 +27,7 @@ def random_addition(rng, config, lanes, sum_bits):
 
 def group_of(config, lane):
     """The group of lanes that a depthwise product writes, for a lane of a tile."""
-    return lane % config.block_out // config.depthwise_lanes
+    return lane // (config.batch * config.depthwise_lanes)
 
 
 def packed(tile):

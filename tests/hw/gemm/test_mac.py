@@ -25,6 +25,7 @@ CONFIGS = {
     "windows": replace(tiny, window_taps=3),
     "int4 windows": replace(tiny, wgt_bits=4, block_in=8, block_out=16, window_taps=3),
     "batch of windows": replace(tiny, batch=2, block_in=16, block_out=8, window_taps=3),
+    "batch, more outputs": replace(tiny, batch=4, block_in=4, block_out=8, window_taps=3),
 }
 
 
@@ -37,6 +38,12 @@ def random_tile(rng, rows, columns, bits):
     if rng.random() < 0.1:      # the largest sums there are
         return np.full((rows, columns), rng.choice((-(1 << bits - 1), (1 << bits - 1) - 1)))
     return np.array([[corner(rng, bits) for _ in range(columns)] for _ in range(rows)])
+
+
+def in_groups(tile, config):
+    """A tile as it lies: some lanes of all rows, then the next."""
+    groups = np.split(tile, tile.shape[1] // config.depthwise_lanes, axis=1)
+    return np.concatenate([each.ravel() for each in groups])
 
 
 def packed(tile, bits):
@@ -97,7 +104,7 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
     async def testbench(ctx):
         for cycle in range(cycles):
             inp, wgt, depthwise, row, window, group = pairs[cycle]
-            ctx.set(unit.inp, packed(inp, 8))
+            ctx.set(unit.inp, packed(in_groups(inp, config), 8))
             ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
             ctx.set(unit.depthwise, depthwise)
             ctx.set(unit.row, row)
@@ -109,7 +116,8 @@ def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
             if cycle >= latency and has_a_result(history):
                 sums = expected(history)
                 got = ctx.get(unit.sums)
-                assert [got[lane] for lane in range(sums.size)] == sums.ravel().tolist()
+                assert [got[lane] for lane in range(sums.size)] == in_groups(
+                    sums, config).tolist()
             await ctx.tick()
 
     simulate(On(unit, platform), testbench)

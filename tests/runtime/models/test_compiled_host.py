@@ -22,6 +22,7 @@ from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceK
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.types import GraphError, TensorType
 from microtron.compiler.operators.layout import Layout, tile_images
+from microtron.isa.config import Config
 from microtron.runtime.models.compilation import ModelOptions, compile_model
 from microtron.runtime.models.compiled_host import CompiledBackend
 from microtron.runtime.models.host import NumpyBackend
@@ -172,7 +173,7 @@ def test_tensors_without_elements():
 
 @pytest.mark.parametrize("dtype", ["int8", "int32"])
 def test_tensors_are_packed_and_unpacked(dtype):
-    layout, type_ = tile_images(1, 20, 5, 7, 1, 16), TensorType((1, 20, 5, 7), dtype)
+    layout, type_ = tile_images(1, 20, 5, 7, Config(), 16), TensorType((1, 20, 5, 7), dtype)
     tensor = np.random.default_rng(0).integers(-99, 99, type_.shape).astype(dtype)
     compiled, plain = CompiledBackend(1), NumpyBackend()
     tiles = compiled.pack(layout, type_)(tensor)

@@ -104,11 +104,18 @@ class Reference:
             raise OutsideError(buffer, index)
         if index in self.pads[buffer]:
             return dict(self.pads[buffer][index])
-        rows, lanes = self.shape[buffer]
-        places = [(row, lane) for row in range(rows) for lane in range(lanes)]
         if buffer not in self.before:
-            return dict.fromkeys(places, 0)
-        return dict(zip(places, self.before[buffer][index].ravel().tolist(), strict=True))
+            return dict.fromkeys(self.places(buffer), 0)
+        return dict(zip(self.places(buffer), self.before[buffer][index].ravel().tolist(),
+                        strict=True))
+
+    def places(self, buffer):
+        """Rows and lanes of a tile in the order in which they lie: some lanes of all rows, then the
+        next, where tiles of another buffer have fewer."""
+        rows, lanes = self.shape[buffer]
+        group = lanes if buffer in (Buffer.UOP, Buffer.WGT) else self.lanes
+        return [(row, first + lane) for first in range(0, lanes, group) for row in range(rows)
+                for lane in range(group)]
 
     def put(self, buffer, index, lanes):
         self.pads[buffer][index] = {**self.tile(buffer, index), **lanes}
@@ -142,13 +149,11 @@ class Reference:
         """Lanes follow each other from the lowest bit of the lowest byte."""
         size, bits = self.config.tile_bytes(buffer), self.bits[buffer]
         number = int.from_bytes(self.bytes(segment, at, size), "little")
-        rows, lanes = self.shape[buffer]
         tile = {}
-        for row in range(rows):
-            for lane in range(lanes):
-                value, number = number % 2**bits, number >> bits
-                signed = buffer != Buffer.UOP and value >= 2**(bits - 1)
-                tile[row, lane] = value - 2**bits if signed else value
+        for place in self.places(buffer):
+            value, number = number % 2**bits, number >> bits
+            signed = buffer != Buffer.UOP and value >= 2**(bits - 1)
+            tile[place] = value - 2**bits if signed else value
         return tile
 
     def store(self, store):
@@ -160,8 +165,9 @@ class Reference:
                     at = walked(store.offset, store.stride, (plane, row)) + (
                         column * self.config.tile_bytes(store.buffer))
                     width = self.bits[store.buffer] // 8
-                    for (place, lane), value in self.tile(store.buffer, source).items():
-                        start = at + (place * self.config.block_out + lane) * width
+                    tile = self.tile(store.buffer, source)
+                    for number, place in enumerate(self.places(store.buffer)):
+                        start, value = at + number * width, tile[place]
                         self.bytes(store.segment, start, width)
                         self.dram[store.segment][start:start + width] = value.to_bytes(
                             width, "little", signed=True)
@@ -211,11 +217,10 @@ class Reference:
         """A tile of inp, or as many lanes of out."""
         if GemmFlags.OUT not in product.flags:
             return self.tile(Buffer.INP, index)
-        block_in, block_out = self.config.block_in, self.config.block_out
-        if block_in == block_out:
-            return self.tile(Buffer.OUT, index)
-        return {(0, lane): self.tile(Buffer.OUT, (index * block_in + lane) // block_out)[
-            0, (index * block_in + lane) % block_out] for lane in range(block_in)}
+        wanted, there = self.places(Buffer.INP), self.places(Buffer.OUT)
+        first = index * len(wanted)
+        return {place: self.tile(Buffer.OUT, at // len(there))[there[at % len(there)]]
+                for at, place in enumerate(wanted, first)}
 
     def group_of(self, product, index):
         """Some lanes of such a tile, counted from its first."""
@@ -306,12 +311,11 @@ class Reference:
         """Tile by tile, lane by lane, byte by byte."""
         if not self.config.tables:
             raise OutsideError("tables", self.config.tables)
-        rows, lanes = self.shape[Buffer.ACC]
+        places = self.places(Buffer.ACC)
         entries = []
         while len(entries) < 256:
-            tile = self.tile(Buffer.ACC, table.src + len(entries) // (4 * rows * lanes))
-            entries += [tile[row, lane] >> 8 * byte & 255 for row in range(rows)
-                        for lane in range(lanes) for byte in range(4)]
+            tile = self.tile(Buffer.ACC, table.src + len(entries) // (4 * len(places)))
+            entries += [tile[place] >> 8 * byte & 255 for place in places for byte in range(4)]
         for result, entry in zip(range(-128, 128), entries[:256], strict=True):
             self.tables[table.table, result] = (entry + 128) % 256 - 128
 
