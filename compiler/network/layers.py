@@ -61,9 +61,9 @@ class LayerCompiler:
         if isinstance(task.spec, Lanewise):
             return self._lanewise(node, task, task.spec, made, half)
         tensor = task.reads.get("data", "")
-        if tensor in made and self._is_one_row(task, made[tensor]):
-            task = _permute_weights(task, made[tensor])
-            kernel = self.kernels.kernel(task.spec, half=half)
+        permuted = self._permute_weights(task, made[tensor]) if tensor in made else None
+        if permuted is not None:
+            task, kernel = permuted, self.kernels.kernel(permuted.spec, half=half)
             layouts = {**kernel.form.layouts, "data": made[tensor]}
         else:
             kernel = self.kernels.kernel(task.spec, half=half,
@@ -95,9 +95,8 @@ class LayerCompiler:
     def with_kernel(self, layer: CompiledLayer, kernel: Kernel) -> CompiledLayer:
         """A layer over a tensor of its program, computed by another kernel of its description."""
         task, (_, layout) = self.tasks[layer.node], layer.reads["data"]
-        if self._is_one_row(task, layout):
-            task = _permute_weights(task, layout)
-        return replace(layer, kernel=kernel, constants=self._constants(layer.node, kernel, task))
+        return replace(layer, kernel=kernel, constants=self._constants(
+            layer.node, kernel, self._permute_weights(task, layout) or task))
 
     def _constants(self, node: str, kernel: Kernel, task: Task) -> dict[str, Array]:
         """Weights and parameters as the program takes them, packed once for each form: a node may
@@ -112,20 +111,19 @@ class LayerCompiler:
             self.packed[node, form.key] = task.constants, known
         return known
 
-    def _is_one_row(self, task: Task, layout: Layout) -> bool:
-        """Whether it is a fully connected layer that takes tiles as they lie."""
-        config = self.kernels.config
-        return isinstance(task.spec, Dense) and task.spec.rows == config.batch == 1 and (
-            layout.size % config.block_in == 0)
-
-
-def _permute_weights(task: Task, layout: Layout) -> Task:
-    """A fully connected layer of one row over tiles as they lie: its weights are moved to where
-    their inputs are."""
-    spec = task.spec
-    assert isinstance(spec, Dense), "others have no free order of inputs"
-    where = positions(layout)
-    weights = task.constants["weights"]
-    moved = np.where(where > 0, weights[:, np.maximum(where - 1, 0)], 0).astype(np.int8)
-    return replace(task, spec=replace(spec, inputs=layout.size),
-                   constants={**task.constants, "weights": moved})
+    def _permute_weights(self, task: Task, layout: Layout) -> Task | None:
+        """A fully connected layer whose rows are those of a tile, over tiles as they lie: its weights
+        are moved to where their inputs are. None if it cannot take them so."""
+        spec, config = task.spec, self.kernels.config
+        if not isinstance(spec, Dense) or not spec.constant_weights or spec.matrices > 1 or (
+                spec.rows > config.batch or layout.size % (config.batch * config.block_in)):
+            return None
+        tiles = positions(layout).reshape(-1, config.batch, config.depthwise_lanes)
+        where = tiles[:, 0].ravel()
+        for row in range(1, spec.rows):
+            if (tiles[:, row].ravel() != np.where(where > 0, where + row * spec.inputs, 0)).any():
+                return None
+        weights = task.constants["weights"]
+        moved = np.where(where > 0, weights[:, np.maximum(where - 1, 0)], 0).astype(np.int8)
+        return replace(task, spec=replace(spec, inputs=len(where)),
+                       constants={**task.constants, "weights": moved})

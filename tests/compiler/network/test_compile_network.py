@@ -29,6 +29,7 @@ CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
            "more in than out": replace(tiny, block_in=8),
            "more out than in": replace(tiny, block_out=16, wgt_bytes=16 << 10, acc_bytes=32 << 10,
                                        out_bytes=8 << 10),
+           "more in than out, batch 2": replace(tiny, batch=2, block_in=8),
            "windows, tables": replace(tiny, window_taps=3, tables=8)}
 
 
@@ -56,12 +57,15 @@ def test_a_small_network_gives_what_its_graph_means(config, channel_axis):
 RECTANGLES = {
     "8 × 4": replace(tiny, block_in=8),
     "4 × 8": replace(tiny, block_out=8, wgt_bytes=8 << 10, acc_bytes=16 << 10),
-    "16 × 4": replace(tiny, block_in=16, inp_bytes=8 << 10, wgt_bytes=16 << 10)}
+    "16 × 4": replace(tiny, block_in=16, inp_bytes=8 << 10, wgt_bytes=16 << 10),
+    "2 × 8 × 4": replace(tiny, batch=2, block_in=8, window_taps=3),
+    "4 × 4 × 8": replace(tiny, batch=4, block_out=8, inp_bytes=8 << 10, wgt_bytes=8 << 10,
+                         acc_bytes=64 << 10, out_bytes=16 << 10)}
 
 
 @pytest.mark.parametrize("config", RECTANGLES.values(), ids=list(RECTANGLES))
 def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
-    layers = Layers((1, 8, 9, 3), 3)
+    layers = Layers((config.batch, 8, 9, 3), 3)
     layers.conv("stem", "x", 12, 3, stride=(2, 2), low=-5)
     layers.conv("wide", "stem", 24, 1)
     layers.conv("depthwise", "wide", 24, 3, groups=24)
@@ -70,15 +74,20 @@ def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
     layers.builder.add("pooled", Pool(x="sum", kind=PoolKind.MAX, kernel=(2, 2), stride=(2, 2),
                                       channel_axis=3))
     layers.conv("last", "pooled", 20, 1)
-    graph = layers.builder.graph(("last",))
+    layers.builder.add("flat", Reshape(x="last", shape=(config.batch, 80)))
+    weights = layers.builder.constant("w", layers.rng.integers(-127, 128, (80, 5)).astype(np.int8),
+                                      Quantization((0.01,)))
+    layers.builder.add("dense", MatMul(left="flat", right=weights, scales=(0.001,)), dtype="int8",
+                       quantization=Quantization((0.1,), (4,)))
+    graph = layers.builder.graph(("dense",))
     network = compile_network(graph, config)
     step, = network.steps
     assert isinstance(next(each.spec for each in step.layers if each.node == "depthwise"),
                       Depthwise)                    # lane by lane, with few weights
     given = inputs_for(graph)
-    right = evaluate_all(graph, given)["last"]
+    right = evaluate_all(graph, given)["dense"]
     for device in ("functional", "cycle"):
-        np.testing.assert_array_equal(executed(network, given, device)["last"], right, device)
+        np.testing.assert_array_equal(executed(network, given, device)["dense"], right, device)
 
 
 def test_consecutive_layers_are_one_program_and_its_labels_are_the_nodes():
