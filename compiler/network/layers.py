@@ -112,8 +112,8 @@ class LayerCompiler:
         return known
 
     def _permute_weights(self, task: Task, layout: Layout) -> Task | None:
-        """A fully connected layer whose rows are those of a tile, over tiles as they lie: its weights
-        are moved to where their inputs are. None if it cannot take them so."""
+        """A fully connected layer whose rows are those of a tile, over tiles as they lie: its
+        weights are moved to where their inputs are. None if it cannot take them so."""
         spec, config = task.spec, self.kernels.config
         if not isinstance(spec, Dense) or not spec.constant_weights or spec.matrices > 1 or (
                 spec.rows > config.batch or layout.size % (config.batch * config.block_in)):
