@@ -104,6 +104,7 @@ def table_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         words = "meets" if found["mhz"] >= found["target_mhz"] else "misses"
         rows += [("clock", f"{found['mhz']:.1f} MHz, which {words} the {found['target_mhz']:.0f} "
                            "MHz that it runs at"),
+                 *_margin_rows(found),
                  *((f"too slow: {name}", said)
                    for name, said in found.get("missed_clocks", {}).items()),
                  ("peak", f"{found['peak_gops']:.2f} GOPS")]
@@ -112,3 +113,11 @@ def table_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
                  for kind, used in found["used"].items()]
     rows.append(("time", f"{found['processor_seconds']:,.0f} s of a processor"))
     return rows
+
+
+def _margin_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How the accelerator's clock was chosen, if it has one of its own."""
+    if "margin" not in found:
+        return []
+    return [("margin", f"{found['margin']:.0%} below the {found['first_mhz']:.1f} MHz of the first "
+                       f"route; the system runs at {found['system_mhz']:g} MHz")]

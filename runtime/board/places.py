@@ -39,7 +39,8 @@ ON_LINUX, LINKED = ("zynq",), ("ecp5", "gowin")
 
 @dataclass(frozen=True)
 class Place:
-    """A board, where it is, and the clock that its accelerator is given."""
+    """A board, where it is, and the slower one of its system's and its accelerator's clocks, by
+    which patience in cycles becomes seconds."""
 
     board: str
     address: str
@@ -61,8 +62,15 @@ def place_of(name: str) -> Place:
         raise MicrotronError(f"{quote(name)} names no board and its address: it must be {FORM}")
     facts = _facts(board)
     return Place(Path(board).stem, address, _text(board, facts, "flow"), _text(board, facts, "cpu"),
-                 _number(board, facts, "memory", "bytes", 0, MOST_BYTES),
-                 _number(board, facts, "clock", "system_hz", LEAST_HZ, MOST_HZ))
+                 _number(board, facts, "memory", "bytes", 0, MOST_BYTES), _slower_hz(board, facts))
+
+
+def _slower_hz(board: str, facts: dict[str, object]) -> int:
+    """Of the system's clock and the accelerator's, if that has one of its own."""
+    hz, clock = _number(board, facts, "clock", "system_hz", LEAST_HZ, MOST_HZ), facts["clock"]
+    if isinstance(clock, dict) and "accelerator_hz" in clock:
+        return min(hz, _number(board, facts, "clock", "accelerator_hz", LEAST_HZ, MOST_HZ))
+    return hz
 
 
 def _text(board: str, facts: dict[str, object], key: str) -> str:

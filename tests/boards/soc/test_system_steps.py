@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
+from microtron.boards.ecp5.choose_clock import CONSTRAINT
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.catalogue import load_boards
+from microtron.boards.facts.ecp5_pll import CELL, choose_settings
 from microtron.boards.facts.processors import soft_processor
 from microtron.boards.soc.file_names import FACTS, PINS
 from microtron.boards.soc.serialize import deserialize, serialize
@@ -42,6 +45,25 @@ def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
             assert re.search(rf"\b{group}_{name}\b", verilog), f"{group}.{name} leads nowhere"
             for place in wire.places:
                 assert re.search(rf'"{place}"|" {place};', pins), f"{group}.{name} has no {place}"
+
+
+def test_an_accelerator_with_a_clock_of_its_own_has_a_pll_and_a_constraint(tmp_path):
+    """And its bridge has both clocks; `choose_clock` finds PLL and constraint by their names."""
+    board = board_of("ulx3s")
+    crossed = replace(board, clock=replace(board.clock, accelerator_hz=81_000_000))
+    system = next(step for step in gateware_steps(crossed, tiny) if step.name == "system")
+    system.run(tmp_path, 1, 1)
+    found, = CONSTRAINT.findall((tmp_path / PINS[board.flow]).read_text())
+    clock = found.split('"')[1]
+    verilog = (tmp_path / "soc.v").read_text()
+    name = verilog.index(f") {CELL} (")
+    pll = verilog[verilog.rindex("EHXPLLL", 0, name):verilog.index(");", name)]
+    assert re.search(rf"\.CLKOP\s*\({clock}\)", pll)
+    settings = choose_settings(board.clock.hz, 81e6)
+    assert settings.hz == pytest.approx(80.56e6, rel=1e-3)
+    assert re.search(rf"\.CLKOP_DIV\s*\(\S*{settings.output_divider}\)", pll)
+    assert re.search(rf"\.accelerator_clk\s*\({clock}\)", verilog)
+    assert "accelerator_clk" in (tmp_path / "microtron_bridge.v").read_text()
 
 
 def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):

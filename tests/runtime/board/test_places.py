@@ -29,6 +29,8 @@ def replaced(key, value):
     ("system_hz", "0", "clock: system_hz is 0, but must be an integer from 1,000,000 to 1,000,000"),
     ("system_hz", "-50", "clock: system_hz is -50, but must be an integer from 1,000,000 to"),
     ("system_hz", "999_999", "clock: system_hz is 999999, but must be"),
+    ("system_hz", "50_000_000\naccelerator_hz = 9", "clock: accelerator_hz is 9, but must be"),
+    ("system_hz", "50_000_000\naccelerator_hz = 90_000_000", ""),
     ("system_hz", "1_000_000", ""),
     ("system_hz", "1_000_000_000", ""),
     ("system_hz", "1_000_000_001", "clock: system_hz is 1000000001, but must be"),
