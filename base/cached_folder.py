@@ -44,7 +44,7 @@ def cached_folder(part: str, name: str, made_from: tuple[str, ...], make: Callab
 
     try:
         if not _is_whole(folder, key):
-            with _locked(folder):
+            with _lock(folder):
                 if not _is_whole(folder, key):
                     _replace(folder, key, announce_and_make, checksums)
     except OSError as error:
@@ -147,7 +147,7 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _lock(folder: Path) -> Iterator[None]:
     """One process at a time. The lock goes with the process that holds it, however that ends."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with open(f"{folder}.lock", "w") as file:

@@ -75,7 +75,7 @@ def _reporter(stream: TextIO, work: str, patience: float) -> Iterator[Callable[[
             yield _reported[-1].append
         return
     doing, done = deque([work], maxlen=1), Event()
-    tell = _live if stream.isatty() else _in_lines
+    tell = _live if stream.isatty() else _print_lines
     thread = Thread(target=tell, args=(stream, doing, done, patience), daemon=True)
     _reported.append(doing)
     thread.start()
@@ -97,7 +97,7 @@ def _live(stream: TextIO, doing: deque[str], done: Event, patience: float) -> No
         _say(stream, ERASE)
 
 
-def _in_lines(stream: TextIO, doing: deque[str], done: Event, patience: float) -> None:
+def _print_lines(stream: TextIO, doing: deque[str], done: Event, patience: float) -> None:
     """Lines of a file, which stay."""
     start, wait = time.monotonic(), patience
     while not done.wait(wait):

@@ -77,10 +77,10 @@ class SourceTree:
         found = self._digests.get(modules)
         if found is None:
             found = self._digests[modules] = self._digest_of(
-                self._known_files(modules) or self._found_files(modules))
+                self._cached_files(modules) or self._find_files(modules))
         return found
 
-    def _known_files(self, modules: tuple[str, ...]) -> list[str] | None:
+    def _cached_files(self, modules: tuple[str, ...]) -> list[str] | None:
         """The files behind modules, if that is known from before and has not changed."""
         content = FOUND.get(self._key(modules))
         if content is None:
@@ -91,7 +91,7 @@ class SourceTree:
         except OSError:                         # one of them is gone
             return None
 
-    def _found_files(self, modules: tuple[str, ...]) -> list[str]:
+    def _find_files(self, modules: tuple[str, ...]) -> list[str]:
         files = self.files(modules)
         FOUND.put(self._key(modules), json.dumps(
             {"files": files, "state": self._state(files)}).encode())
@@ -136,7 +136,8 @@ class SourceTree:
 
     def imported(self, modules: tuple[str, ...]) -> set[str]:
         """The names of everything that is imported on the way."""
-        return {name for path in self._reach(modules) for name in self._followed(path, modules)}
+        return {name for path in self._reach(modules)
+                for name in self._modules_to_follow(path, modules)}
 
     def _reach(self, modules: tuple[str, ...]) -> set[str]:
         """Every source that is read when these modules are imported and all their functions
@@ -155,10 +156,10 @@ class SourceTree:
             for path in self._sources_for(name):
                 if path not in found:
                     found.add(path)
-                    waiting += self._followed(path, modules)
+                    waiting += self._modules_to_follow(path, modules)
         return found
 
-    def _followed(self, path: str, modules: tuple[str, ...]) -> tuple[str, ...]:
+    def _modules_to_follow(self, path: str, modules: tuple[str, ...]) -> tuple[str, ...]:
         """A package that is only on the way to a module runs its top, and none of its functions."""
         if path not in self._imports:
             from .imports import imports_of  # most lists are known from before

@@ -159,10 +159,10 @@ def _image_in(path: Path) -> NetworkImage:
 def _check_soft(board: Board) -> None:
     """Refuse a board with a hard processor before a network is compiled, and say what runs there
     instead: `microtron run` has to agree."""
-    from ..runtime.board.places import ON_LINUX, without_driver
+    from ..runtime.board.places import ON_LINUX, why_no_driver
 
     if board.memory.kind == "processor":
         instead = (f"on its own Linux, --device board:{board.name}@/dev/uio0 runs networks"
-                   if board.flow in ON_LINUX else without_driver(board.flow))
+                   if board.flow in ON_LINUX else why_no_driver(board.flow))
         raise MicrotronError(f"{board.name}: firmware is for boards with a soft processor, and "
                              f"this one's is hard; {instead}")

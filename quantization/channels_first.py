@@ -68,11 +68,11 @@ class _Move:
         operands = operation.operands()
         if isinstance(operation, WITH_CHANNELS) and _is_last(node):
             moved: Operation = replace(operation, channel_axis=1)
-            self._put_first(name, node, moved, {operands[0]: self._to_first(operands[0])})
-        elif self._follows(node) and (changed := self._turned(node)) is not None:
+            self._put_channels_first(name, node, moved, {operands[0]: self._to_first(operands[0])})
+        elif self._follows(node) and (changed := self._to_channels_first(node)) is not None:
             names = {each: self._to_first(each) for each in operands
                      if each in self.first or each in self.edit.constants}
-            self._put_first(name, node, changed, names)
+            self._put_channels_first(name, node, changed, names)
         else:
             names = {each: self._to_last(each) for each in operands}
             self.edit.put(name, operation.rename_operands(lambda each: names[each]), node.type,
@@ -84,7 +84,7 @@ class _Move:
         return len(node.type.shape) == AXES and bool(images) and all(
             each in self.first for each in images)
 
-    def _turned(self, node: Node) -> Operation | None:
+    def _to_channels_first(self, node: Node) -> Operation | None:
         """An operation on images with channels first; None if it depends on the order."""
         operation = node.operation
         match operation:
@@ -103,9 +103,9 @@ class _Move:
             case _:
                 return operation if isinstance(operation, EACH_NUMBER) else None
 
-    def _put_first(self, name: str, node: Node, operation: Operation,
-                   names: dict[str, str]) -> None:
-        type_ = _first_type(node.type)
+    def _put_channels_first(self, name: str, node: Node, operation: Operation,
+                            names: dict[str, str]) -> None:
+        type_ = _channels_first_type(node.type)
         target = name if name not in self.edit.graph.outputs else self.edit.fresh(
             f"{name}.channels_first")
         self.edit.put(target, operation.rename_operands(lambda each: names.get(each, each)), type_,
@@ -125,7 +125,7 @@ class _Move:
             else:
                 moved = self.edit.fresh(f"{name}.channels_first")
                 self.edit.put(moved, Transpose(x=name, order=TO_FIRST),
-                              _first_type(self.edit.graph.type_of(name)))
+                              _channels_first_type(self.edit.graph.type_of(name)))
                 self.first[name], self.last[name] = moved, name
         return self.first[name]
 
@@ -143,5 +143,5 @@ def _turn(values: tuple[Each, ...]) -> tuple[Each, ...]:
     return tuple(values[axis] for axis in TO_FIRST)
 
 
-def _first_type(type_: TensorType) -> TensorType:
+def _channels_first_type(type_: TensorType) -> TensorType:
     return replace(type_, shape=_turn(type_.shape))

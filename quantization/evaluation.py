@@ -58,10 +58,10 @@ class Evaluator:
     expected: list[dict[str, Array]] = field(default_factory=list)
 
     @property
-    def judged(self) -> tuple[str, ...]:
+    def compared(self) -> tuple[str, ...]:
         """What counts: the last tensors that integer nodes make, and float outputs but for
         probabilities."""
-        return judged_tensors(self.simulator.selection)
+        return compared_tensors(self.simulator.selection)
 
     def prepare(self, samples: Iterable[dict[str, Array]], most: int, say: Say) -> None:
         taken = 0
@@ -70,14 +70,14 @@ class Evaluator:
                 break
             say(f"computing the float model, sample {number + 1}")
             values = self.simulator.run(sample)
-            kept = {name: values[name] for name in self.judged}
+            kept = {name: values[name] for name in self.compared}
             taken += sum(array.nbytes for array in (*kept.values(), *sample.values()))
             self.samples.append(sample)
             self.expected.append(kept)
 
     def loss(self, parameters: Parameters) -> float:
         """Noise to signal of all that is judged, in the mean."""
-        errors = {name: Errors() for name in self.judged}
+        errors = {name: Errors() for name in self.compared}
         for sample, right in zip(self.samples, self.expected, strict=True):
             found = self.simulator.run(sample, parameters)
             for name, each in errors.items():
@@ -85,7 +85,7 @@ class Evaluator:
         return float(np.mean([each.ratio for each in errors.values()]))
 
 
-def judged_tensors(selection: Selection) -> tuple[str, ...]:
+def compared_tensors(selection: Selection) -> tuple[str, ...]:
     graph = selection.graph
     last = [name for name in graph.nodes if name in selection.ends or (
         name in selection.nodes and name in selection.groups

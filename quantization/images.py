@@ -41,7 +41,7 @@ class Preprocess:
             if not separator or name not in known or name in given:
                 raise MicrotronError(f"--preprocess has {quote(part)}, but must be name=value with "
                                      f"each of {', '.join(sorted(known))} at most once")
-            given[name] = _parsed(name, value)
+            given[name] = _parse_option(name, value)
         return Preprocess(**given)
 
     def apply(self, path: Path) -> Array:
@@ -66,13 +66,13 @@ class Preprocess:
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
         if self.channels == "bgr":
             pixels = pixels[..., ::-1]
-        pixels = self._cropped(pixels, path)
+        pixels = self._crop(pixels, path)
         values = (pixels * np.float32(self.scale) - np.array(self.mean, np.float32)) / np.array(
             self.std, np.float32)
         found: Array = values.transpose(2, 0, 1) if self.layout == "nchw" else values
         return np.ascontiguousarray(found[None])
 
-    def _cropped(self, pixels: Array, path: Path) -> Array:
+    def _crop(self, pixels: Array, path: Path) -> Array:
         if self.crop is None:
             return pixels
         rows, columns = self.crop
@@ -84,7 +84,7 @@ class Preprocess:
         return pixels[top:top + rows, left:left + columns]
 
 
-def _parsed(name: str, value: str) -> Any:
+def _parse_option(name: str, value: str) -> Any:
     if name in ("layout", "channels"):
         right = LAYOUTS if name == "layout" else tuple(CHANNELS)
         if value not in right:

@@ -46,9 +46,9 @@ class _Insertion:
                 self._store(point)
         for name, node in graph.nodes.items():
             operation = node.operation.rename_operands(
-                lambda each, name=name: self._seen(name, each))  # type: ignore[misc]
+                lambda each, name=name: self._operand_for(name, each))  # type: ignore[misc]
             if name in self.parameters.weights:
-                operation = self._with_weights(name, operation)
+                operation = self._quantize_weights(name, operation)
             target = name
             if name in selection.groups and name in graph.outputs and name in selection.nodes:
                 target = self.made[name] = self.edit.fresh(f"{name}.real")
@@ -57,7 +57,7 @@ class _Insertion:
                 self._store(name)
         return self.edit.finish()
 
-    def _seen(self, reader: str, tensor: str) -> str:
+    def _operand_for(self, reader: str, tensor: str) -> str:
         """What a node reads: stored numbers, unless both it and the tensor's maker are float."""
         stored = tensor in self.real and (
             reader in self.selection.nodes or self.selection.is_made_of_integers(tensor))
@@ -79,12 +79,12 @@ class _Insertion:
         self.edit.put(dequantized, Dequantize(x=quantized), replace(type_, dtype="float32"))
         self.real[point] = dequantized
 
-    def _with_weights(self, name: str, operation: Operation) -> Operation:
+    def _quantize_weights(self, name: str, operation: Operation) -> Operation:
         assert isinstance(operation, PRODUCTS)
         weights = self.parameters.weights[name]
         assert weights.stored is not None
         known = Quantization(tuple(weights.scales.tolist()), (0,), weights.axis)
-        matrix = self._dequantized(f"{name}.weights", weights.stored, known)
+        matrix = self._dequantize(f"{name}.weights", weights.stored, known)
         original = self.selection.graph.nodes[name].operation
         assert isinstance(original, PRODUCTS)
         data = self.parameters.scales[self.selection.groups[data_of(original)]]
@@ -99,11 +99,11 @@ class _Insertion:
             return None
         units = np.float32(data.scale) * weights.scales
         sums = np.clip(np.rint(weights.bias.astype(np.float64) / units), -LARGEST_SUM, LARGEST_SUM)
-        return self._dequantized(f"{name}.bias", sums.astype(np.int32),
-                                 Quantization(tuple(units.tolist()), (0,), 0))
+        return self._dequantize(f"{name}.bias", sums.astype(np.int32),
+                                Quantization(tuple(units.tolist()), (0,), 0))
 
-    def _dequantized(self, name: str, stored: np.ndarray[tuple[int, ...], np.dtype[np.integer]],
-                     known: Quantization) -> str:
+    def _dequantize(self, name: str, stored: np.ndarray[tuple[int, ...], np.dtype[np.integer]],
+                    known: Quantization) -> str:
         constant = self.edit.constant(f"{name}.quantized", stored, known)
         target = self.edit.fresh(name)
         self.edit.put(target, Dequantize(x=constant), TensorType(stored.shape, "float32"))

@@ -22,7 +22,7 @@ class Scale:
     zero: int = 0
 
     @staticmethod
-    def of_range(low: float, high: float) -> Scale:
+    def from_range(low: float, high: float) -> Scale:
         """The scale for numbers between two, and zero, which always has an exact integer."""
         low, high = min(0.0, float(low)), max(0.0, float(high))
         scale = float(np.float32(max((high - low) / (HIGH - LOW), SMALLEST)))
@@ -40,7 +40,7 @@ class Scale:
     def quantization(self) -> Quantization:
         return Quantization((self.scale,), (self.zero,))
 
-    def rounded(self, values: Array) -> Array:
+    def fake_quantize(self, values: Array) -> Array:
         """Numbers after they were stored."""
         steps = np.clip(np.rint(values / np.float32(self.scale)), LOW - self.zero,
                         HIGH - self.zero)
@@ -65,26 +65,27 @@ class Weights:
         """The largest integer; the least is its negative, so that scales are symmetric."""
         return (1 << self.bits - 1) - 1
 
-    def shaped(self, values: Array) -> Array:
+    def broadcast_channels(self, values: Array) -> Array:
         """Numbers of channels in a shape that meets the weights'."""
         return values.reshape([-1 if each == self.axis else 1 for each in range(self.real.ndim)])
 
-    def nearest(self) -> Weights:
+    def round_to_nearest(self) -> Weights:
         """Rounded to the nearest, at scales that just hold the largest of each channel."""
         others = tuple(each for each in range(self.real.ndim) if each != self.axis)
         peaks = np.abs(self.real).max(axis=others, initial=0).astype(np.float64)
         scales = np.maximum(peaks / self.largest, SMALLEST).astype(np.float32)
-        return self.at(scales)
+        return self.round_at(scales)
 
-    def at(self, scales: Array) -> Weights:
+    def round_at(self, scales: Array) -> Weights:
         """Rounded to the nearest at given scales."""
-        stored = np.clip(np.rint(self.real / self.shaped(scales)), -self.largest, self.largest)
+        steps = np.rint(self.real / self.broadcast_channels(scales))
+        stored = np.clip(steps, -self.largest, self.largest)
         return replace(self, scales=scales, stored=stored.astype(np.int8))
 
     @property
     def dequantized(self) -> Array:
         assert self.stored is not None
-        found: Array = self.stored.astype(np.float32) * self.shaped(self.scales)
+        found: Array = self.stored.astype(np.float32) * self.broadcast_channels(self.scales)
         return found
 
 

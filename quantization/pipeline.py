@@ -16,7 +16,7 @@ from ..compiler.graph.graph import Graph
 from .equalization import equalize, find_pairs, observe_channels
 from .evaluation import Evaluator
 from .insertion import insert
-from .layers import first_weights
+from .layers import initial_weights
 from .options import QuantizeOptions
 from .parameters import Array, Parameters
 from .prepare import PRODUCTS, prepare
@@ -218,8 +218,8 @@ def _ranges_of(simulator: Simulator, statistics: Statistics, options: QuantizeOp
     """The scales that a method chooses, with weights rounded to the nearest."""
     scales = {group: choose_scale(each, method)[0]
               for group, each in statistics.histograms.items()}
-    return Parameters(scales, first_weights(simulator.selection, simulator.float_arrays, scales,
-                                            options.weight_bits))
+    return Parameters(scales, initial_weights(simulator.selection, simulator.float_arrays, scales,
+                                              options.weight_bits))
 
 
 def _weights(trial: _Trial, samples: Samples, parameters: Parameters,

@@ -99,7 +99,7 @@ def fold_bias(graph: Graph) -> Graph:
     """
     edit = Edit(graph)
     for name, node in graph.nodes.items():
-        found = _folded(edit, node)
+        found = _fold_constant(edit, node)
         if found is None:
             edit.keep(name)
         else:
@@ -109,7 +109,7 @@ def fold_bias(graph: Graph) -> Graph:
     return edit.finish()
 
 
-def _folded(edit: Edit, node: Node) -> tuple[Product, str] | None:
+def _fold_constant(edit: Edit, node: Node) -> tuple[Product, str] | None:
     """The layer with the constant in it, and the node that it takes the place of."""
     match node.operation:
         case Binary(kind=BinaryKind.ADD | BinaryKind.SUB | BinaryKind.MUL as kind, left=before,

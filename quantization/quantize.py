@@ -22,7 +22,7 @@ from .parameters import Array
 from .pipeline import quantize_graph
 from .ranges import BEST
 from .report import RANDOM, QuantizationReport, measure, place
-from .samples import Samples, opened_samples, random_samples
+from .samples import Samples, open_samples, random_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
     if samples is not None and random_data:
         raise MicrotronError("random data takes the place of samples; give one of them")
     wanted = None if labels is None else _check_labels(label_array(labels), graph)
-    with (_widened(graph, samples, random_data) as given,
+    with (_widen_samples(graph, samples, random_data) as given,
           np.errstate(all="ignore")):           # numbers may overflow; what matters is checked
         given.labels = None if wanted is None else len(wanted)
         found = quantize_graph(graph, given, options, say, wanted)
@@ -116,7 +116,7 @@ def _graph(model: object, shapes: Mapping[str, tuple[int, ...]] | None,
 
 
 @contextmanager
-def _widened(graph: Graph, samples: object, random_data: bool) -> Iterator[Samples]:
+def _widen_samples(graph: Graph, samples: object, random_data: bool) -> Iterator[Samples]:
     """Samples for the inputs of the quantized model, which have 32 bits where the float model has
     16."""
     inputs = {name: replace(type_, dtype="float32") if type_.dtype == "float16" else type_
@@ -124,7 +124,7 @@ def _widened(graph: Graph, samples: object, random_data: bool) -> Iterator[Sampl
     if random_data:
         yield random_samples(inputs)
         return
-    with opened_samples(inputs, samples) as found:
+    with open_samples(inputs, samples) as found:
         yield found
 
 

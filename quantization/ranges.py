@@ -86,7 +86,7 @@ def least_squares(histogram: Histogram) -> tuple[float, float]:
 
 def squared_error(histogram: Histogram, low: float, high: float) -> float:
     """The mean squared error of numbers that are stored with a range."""
-    scale = Scale.of_range(low, high)
+    scale = Scale.from_range(low, high)
     centres, counts = histogram.centres, histogram.counts
     clipped = np.clip(centres, scale.low, scale.high)
     outside = float(np.dot(counts, np.square(centres - clipped)))
@@ -108,8 +108,8 @@ def check_method(method: str) -> None:
 def choose_scale(histogram: Histogram, method: str) -> tuple[Scale, str]:
     """The scale of a tensor, and the method that it comes from."""
     if histogram.is_constant:
-        return Scale.of_range(histogram.low, histogram.high), "constant"
+        return Scale.from_range(histogram.low, histogram.high), "constant"
     ranges = {name: function(histogram) for name, function in METHODS.items()
               if method in (name, BEST)}
     chosen = min(ranges, key=lambda name: squared_error(histogram, *ranges[name]))
-    return Scale.of_range(*ranges[chosen]), chosen
+    return Scale.from_range(*ranges[chosen]), chosen

@@ -62,7 +62,7 @@ def observe_moments(simulator: Simulator, samples: Iterable[dict[str, Array]],
             point = data_of(operation)
             real = _windows(operation, values[point], parameters.weights[layer], random)
             scale = parameters.scales[selection.groups[point]]
-            moments.add(real, scale.rounded(real))
+            moments.add(real, scale.fake_quantize(real))
     return found
 
 
@@ -109,14 +109,14 @@ def learn_rounding(parameters: Parameters, moments: dict[str, Moments],
     found = {}
     for number, (layer, each) in enumerate(moments.items(), 1):
         say(f"rounding the weights of layer {number} of {len(moments)}")
-        found[layer] = _rounded(parameters.weights[layer], each)
+        found[layer] = _round_layer(parameters.weights[layer], each)
     return found
 
 
-def _rounded(weights: Weights, moments: Moments) -> Weights:
+def _round_layer(weights: Weights, moments: Moments) -> Weights:
     groups, size, _ = moments.products.shape
     by_channel = np.moveaxis(weights.real, weights.axis, 0)
-    steps = (np.moveaxis(weights.real / weights.shaped(weights.scales), weights.axis, 0)
+    steps = (np.moveaxis(weights.real / weights.broadcast_channels(weights.scales), weights.axis, 0)
              .reshape(groups, -1, size).astype(np.float32))
     assert weights.stored is not None
     stored = np.moveaxis(weights.stored, weights.axis, 0).reshape(groups, -1, size).astype(

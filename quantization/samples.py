@@ -39,7 +39,7 @@ class Samples:
         for number, sample in enumerate(self._source()):
             if self._most is not None and number >= self._most:
                 return
-            yield {name: checked(f"{self.place}, sample {number}", name, sample[name], type_)
+            yield {name: check_array(f"{self.place}, sample {number}", name, sample[name], type_)
                    for name, type_ in self.inputs.items()}
         if number < 0:
             raise MicrotronError(f"{self.place}: there is no sample")
@@ -52,7 +52,7 @@ class Samples:
         return Samples(self.inputs, self._source, self.place, most, random=self.random)
 
 
-def checked(place: str, name: str, array: object, type_: TensorType) -> Array:
+def check_array(place: str, name: str, array: object, type_: TensorType) -> Array:
     """A sample's array in exactly the type of its input, or why that cannot be."""
     try:
         array = np.asarray(array)
@@ -81,7 +81,7 @@ def checked(place: str, name: str, array: object, type_: TensorType) -> Array:
 
 
 @contextmanager
-def opened_samples(inputs: Inputs, data: object) -> Iterator[Samples]:
+def open_samples(inputs: Inputs, data: object) -> Iterator[Samples]:
     """The samples of a file, a folder or an iterable."""
     if isinstance(data, Samples):
         yield data
@@ -103,7 +103,7 @@ def opened_samples(inputs: Inputs, data: object) -> Iterator[Samples]:
         yield Samples(inputs, lambda: _rows(inputs, "the samples", {"": data}), "the samples")
     elif isinstance(data, Iterator):
         with tempfile.TemporaryDirectory(prefix="microtron_samples_") as folder:
-            yield _spooled(inputs, data, Path(folder))
+            yield _spool(inputs, data, Path(folder))
     elif isinstance(data, Iterable):
         yield Samples(inputs, lambda: map(lambda each: as_sample(inputs, each), iter(data)),
                       "the samples")
@@ -149,13 +149,14 @@ def _check_is_there(path: Path) -> None:
         raise MicrotronError(f"{path}: there is no such file or folder")
 
 
-def _spooled(inputs: Inputs, data: Iterator[object], folder: Path) -> Samples:
+def _spool(inputs: Inputs, data: Iterator[object], folder: Path) -> Samples:
     """What can be gone through only once, kept on disk."""
     count = 0
     for count, given in enumerate(data, 1):
         sample = as_sample(inputs, given)
         for number, name in enumerate(inputs):
-            array = checked(f"the samples, sample {count - 1}", name, sample[name], inputs[name])
+            array = check_array(f"the samples, sample {count - 1}", name, sample[name],
+                                inputs[name])
             np.save(folder / f"{count - 1}.{number}.npy", array)
 
     def source() -> Iterator[Sample]:
@@ -174,8 +175,8 @@ def _folder(inputs: Inputs, folder: Path) -> Samples:
         counts = {name: len(each) for name, each in columns.items()}
         if len(set(counts.values())) != 1:
             raise MicrotronError(f"{folder}: inputs have different numbers of "
-                                 f"files: {_counted(counts)}")
-        return Samples(inputs, lambda: ({name: _loaded(paths[number])
+                                 f"files: {_format_counts(counts)}")
+        return Samples(inputs, lambda: ({name: _load(paths[number])
                                          for name, paths in columns.items()}
                                         for number in range(max(counts.values()))), str(folder))
     if not arrays:
@@ -184,11 +185,11 @@ def _folder(inputs: Inputs, folder: Path) -> Samples:
                                     for sample in _rows_of_file(inputs, path)), str(folder))
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return list_names([f"{show_name(name)} {count}" for name, count in counts.items()])
 
 
-def _loaded(path: Path) -> Array:
+def _load(path: Path) -> Array:
     try:
         found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -198,7 +199,7 @@ def _loaded(path: Path) -> Array:
 
 def _rows_of_file(inputs: Inputs, path: Path) -> Iterator[Sample]:
     if path.suffix == ".npy":
-        yield from _rows(inputs, str(path), {"": _loaded(path)})
+        yield from _rows(inputs, str(path), {"": _load(path)})
         return
     with ExitStack() as stack:
         try:
@@ -246,7 +247,7 @@ def _rows(inputs: Inputs, place: str, arrays: Mapping[str, Any]) -> Iterator[Sam
               for name, each in matched.items()}
     if len(set(counts.values())) != 1:
         raise MicrotronError(f"{place}: arrays hold different numbers of samples: "
-                             f"{_counted(counts)}")
+                             f"{_format_counts(counts)}")
     for number in range(next(iter(counts.values()))):
         sample = {}
         for name, each in matched.items():

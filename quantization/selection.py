@@ -69,7 +69,7 @@ def select(graph: Graph, left_out: Collection[str] = ()) -> Selection:
     Nodes after the last product and before the first stay float: they cost little, and their
     results are exact then. So does what has no integer form, such as a softmax.
     """
-    return _Search(graph, frozenset(left_out)).found()
+    return _Search(graph, frozenset(left_out)).select()
 
 
 @dataclass
@@ -81,14 +81,14 @@ class _Search:
     able: set[str] = field(default_factory=set)         # nodes that could compute with integers
     roots: dict[str, str] = field(default_factory=dict)     # what a tensor is a function of
 
-    def found(self) -> Selection:
+    def select(self) -> Selection:
         graph = self.graph
         self.layers = [name for name, node in graph.nodes.items()
                        if name not in self.left_out and self._is_product(node)]
         entries = dict.fromkeys(each for name in self.layers for each in self._activations(name))
         for name, node in graph.nodes.items():
             self._look_at(name, node, entries)
-        chosen = self._between(entries)
+        chosen = self._integer_region(entries)
         points = self._points(chosen, entries)
         return Selection(graph, tuple(self.layers), frozenset(chosen),
                          self._groups(chosen, points))
@@ -119,7 +119,7 @@ class _Search:
         before = getattr(node.operation, "x", "")
         if isinstance(node.operation, Clamp) and before in self.able and (
                 self.graph.uses[before] == 1 and self.roots[before] == before
-                and before not in self.fused and not _same_scale(self.graph.nodes[before])):
+                and before not in self.fused and not _scale_preserving(self.graph.nodes[before])):
             self.fused.add(name)
             self.able.add(name)
             return
@@ -153,7 +153,7 @@ class _Search:
         known = self.graph.type_of(root)
         return root if known.dtype == REAL and known.shape == node.type.shape else None
 
-    def _between(self, entries: Collection[str]) -> set[str]:
+    def _integer_region(self, entries: Collection[str]) -> set[str]:
         """Products, their clamps, and the able nodes on whose results products depend."""
         chosen = set(self.layers)
         for name in reversed(list(self.graph.nodes)):
@@ -208,7 +208,7 @@ class _Search:
         for name in self.graph.nodes:
             if name in chosen and name in parent and self.roots[name] == name and (
                     name not in self.fused):
-                for each in _same_scale(self.graph.nodes[name]):
+                for each in _scale_preserving(self.graph.nodes[name]):
                     if each in parent:
                         one, other = sorted((first(name), first(each)), key=order.__getitem__)
                         parent[other] = one
@@ -221,7 +221,7 @@ def _has_wide_form(node: Node) -> bool:
     return isinstance(operation, MatMul) or (isinstance(operation, Conv) and operation.groups == 1)
 
 
-def _same_scale(node: Node) -> tuple[str, ...]:
+def _scale_preserving(node: Node) -> tuple[str, ...]:
     """Operands whose numbers reappear in the result."""
     operation = node.operation
     if isinstance(operation, Where):
@@ -245,4 +245,4 @@ def _integer_operands(graph: Graph, node: Node) -> tuple[str, ...]:
         case Gather(x=x) | GatherNd(x=x) if x in graph.constants:
             return ()
         case _:
-            return _same_scale(node)
+            return _scale_preserving(node)

@@ -56,13 +56,13 @@ def rank_layers(meter: LossMeter, parameters: Parameters, say: Say) -> list[str]
     for number, layer in enumerate(selection.layers, 1):
         say(f"trying layer {number} of {len(selection.layers)} alone")
         others = set(selection.layers) - {layer}
-        error = meter.loss(without(selection, parameters, others), RANKED_ON)
+        error = meter.loss(keep_float(selection, parameters, others), RANKED_ON)
         macs = macs_of(selection.graph, selection.graph.nodes[layer])
         harm[layer] = error ** 2 / max(macs, 1)
     return sorted(harm, key=lambda layer: -harm[layer])
 
 
-def without(selection: Selection, parameters: Parameters, kept_float: set[str]) -> Parameters:
+def keep_float(selection: Selection, parameters: Parameters, kept_float: set[str]) -> Parameters:
     """Parameters that leave some layers as they are in float, and all tensors that no other layer
     touches."""
     touched = {group for layer in selection.layers if layer not in kept_float
@@ -97,7 +97,7 @@ def layers_to_keep(meter: LossMeter, parameters: Parameters, most: float,
         middle = (below + above) // 2
         say(f"trying with {middle} of {len(ranked)} layers in float")
         kept = set(ranked[:middle])
-        if meter.loss(without(selection, parameters, kept)) <= most:
+        if meter.loss(keep_float(selection, parameters, kept)) <= most:
             above = middle
         else:
             below = middle

@@ -33,7 +33,7 @@ class Simulator:
     selection: Selection
 
     def __post_init__(self) -> None:
-        self._part = GraphRunner(simulated_graph(self.selection))
+        self._part = GraphRunner(build_simulation(self.selection))
         self.float_arrays = {name: array for layer in self.selection.layers
                              for name, array in float_layer(self.selection, layer).items()}
         self._groups = tuple(dict.fromkeys(self.selection.groups.values()))
@@ -89,7 +89,7 @@ def float_layer(selection: Selection, layer: str) -> dict[str, Array]:
             bias_input(layer): np.zeros(channels, np.float32) if bias is None else bias}
 
 
-def simulated_graph(selection: Selection) -> Graph:
+def build_simulation(selection: Selection) -> Graph:
     """The float graph with a rounding after each point, and weights and scales as inputs."""
     graph = selection.graph
     edit = Edit(graph)

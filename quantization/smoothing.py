@@ -53,14 +53,14 @@ def smooth(simulator: Simulator, samples: Iterable[dict[str, Array]], say: Say) 
                                                    right=made))
         edit.put(name, node.operation, node.type, node.origin)
         if name in chosen:
-            peaks = np.max([np.abs(graph.constants[_right(graph, each)].array).max(axis=1)
+            peaks = np.max([np.abs(graph.constants[_right_operand(graph, each)].array).max(axis=1)
                             for each in chosen[name]], axis=0)
             factors[name] = factors_of(channels[name].peaks, peaks)
             moved[name] = _divide(edit, name, node, factors[name], set(chosen[name]))
     return edit.finish()
 
 
-def _right(graph: Graph, layer: str) -> str:
+def _right_operand(graph: Graph, layer: str) -> str:
     operation = graph.nodes[layer].operation
     assert isinstance(operation, MatMul)
     return operation.right

@@ -157,13 +157,13 @@ def _distribute(batches: Iterator[Batch], workers: int,
         spent = time.process_time() - begin
         left = spent * (total / done - 1) if total and done else spent
         if min(spent, left) > ALONE or any(map(alone.is_long, batch)):
-            yield from _by_processes(itertools.chain([batch], batches), workers)
+            yield from _run_in_processes(itertools.chain([batch], batches), workers)
         else:
             yield alone(batch)
             done += len(batch)
 
 
-def _by_processes(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
+def _run_in_processes(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
     waiting: deque[Future[list[Report]]] = deque()
     with _processes(workers) as pool:
         for batch in batches:

@@ -69,7 +69,7 @@ def random_config(seed: int) -> Config:
         return replace(config, tables=TABLES if enough and rng.random() < 0.5 else 0)
 
 
-def right_case(config: Config, seed: int) -> Case:
+def valid_case(config: Config, seed: int) -> Case:
     """A valid program against some memory."""
     rng = random.Random(seed)
     program = random_program(config, seed, length=rng.choice(LENGTHS))

@@ -21,7 +21,7 @@ from ..base.cache import cache_folder, cache_key
 from ..base.source_digest import source_digest
 from ..isa.config import PRESETS, Config
 from ..runtime.devices.rtl_build import generator, library
-from .campaign import SMALL, check_case, long_case, random_config, right_case, wrong_case
+from .campaign import SMALL, check_case, long_case, random_config, valid_case, wrong_case
 from .differences import explain, save_case
 
 # Large arrays are slow, and small ones meet corners.
@@ -133,8 +133,8 @@ def work(part: Part) -> Result:
     config = config_of(part.name)
     for number in range(part.first, part.first + part.count):
         make = (wrong_case if number % WRONG == 0 else long_case if number % LONG == 1
-                else right_case)
-        comparison = check_case(make(config, FIRST_SEED + number), right=make is right_case)
+                else valid_case)
+        comparison = check_case(make(config, FIRST_SEED + number), right=make is valid_case)
         if comparison.differences:
             path = cache_folder(FOLDER) / f"{config.digest}-{number}.mt"
             save_case(comparison, path)

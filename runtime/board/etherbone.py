@@ -44,12 +44,12 @@ class EtherboneLink(WordLink):
             raise LinkError(f"{show_name(address)}: no host has such a name; it must be one as "
                             "board.local, or a number as 192.168.1.50") from None
         except (OSError, ValueError) as error:  # also a zero byte
-            raise _no_way(address, error) from None
+            raise _connection_error(address, error) from None
         try:
             self._socket.connect(place)
         except OSError as error:
             self._socket.close()
-            raise _no_way(address, error) from None
+            raise _connection_error(address, error) from None
 
     def read_words(self, address: int, count: int) -> list[int]:
         words: list[int] = []
@@ -120,6 +120,6 @@ def _host_of(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _no_way(address: str, error: Exception) -> LinkError:
+def _connection_error(address: str, error: Exception) -> LinkError:
     reason = error.strerror if isinstance(error, OSError) else error
     return LinkError(f"{show_name(address)}: there is no way to the board: {reason}")

@@ -110,7 +110,7 @@ def _facts(board: str) -> dict[str, object]:
         raise MicrotronError(f"{path}: not TOML") from None
 
 
-def without_driver(flow: str) -> str:
+def why_no_driver(flow: str) -> str:
     """Why nothing runs on a board."""
     return f"there is no driver for boards of {flow}"
 
@@ -129,7 +129,7 @@ def link_to(place: Place) -> Callable[[], Link]:
                             "such as /dev/uio0")
         return lambda: open_linux(address)
     if place.flow not in LINKED:
-        raise LinkError(f"{place.board}: {without_driver(place.flow)}")
+        raise LinkError(f"{place.board}: {why_no_driver(place.flow)}")
     if not place.memory_bytes:
         raise LinkError(f"{place.board}: its accelerator has no memory around it")
     memory = memory_of_programs(place.memory_bytes, has_processor=place.has_processor)

@@ -59,9 +59,9 @@ def library(config: Config, *, waveform: str | None = None, design: Design | Non
     """
     options = _verilator_options(waveform, make_options(config))
     text = (design or _verilog)(config)
-    folder = cached(config.digest + (waveform or "").replace(".", "-"),
-                    (*options, text, *_harness()),
-                    lambda folder, log: _build(folder, log, text, options))
+    folder = cached_build(config.digest + (waveform or "").replace(".", "-"),
+                          (*options, text, *_harness()),
+                          lambda folder, log: _build(folder, log, text, options))
     return folder / LIBRARY
 
 
@@ -76,7 +76,7 @@ def _verilog(config: Config) -> str:
     def make(folder: Path, log: Path) -> None:
         (folder / SOURCE).write_text(write_verilog(config, log), encoding="utf-8")
 
-    folder = cached(f"verilog-{config.digest}", (generator(),), make)
+    folder = cached_build(f"verilog-{config.digest}", (generator(),), make)
     return (folder / SOURCE).read_text(encoding="utf-8")
 
 
@@ -89,7 +89,7 @@ def _verilator_options(waveform: str | None, make: str) -> tuple[str, ...]:
             "-MAKEFLAGS", make)
 
 
-def cached(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:
+def cached_build(name: str, made_from: tuple[str, ...], make: Callable[[Path, Path], None]) -> Path:
     """The folder of the cache that `make` fills, called only if it is not there yet.
 
     `made_from` is all that decides the content besides the name and the tools, which are added.

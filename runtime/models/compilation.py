@@ -107,7 +107,7 @@ def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
                        options: ModelOptions, *, version: str, observe: Observer | None = None,
                        progress: Progress | None = None) -> Network:
     """The same, with all that the compiler knows of it."""
-    say, see = progress or _silent, observe or _unseen
+    say, see = progress or _ignore_progress, observe or _ignore_graph
     target = load_config(config) if isinstance(config, str) else config
     check_type("config", target, Config, "a Config, or a preset's or file's name")
     provenance = {"microtron": version, "config": target.digest,
@@ -156,9 +156,9 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _silent(doing: str) -> None:
+def _ignore_progress(doing: str) -> None:
     """Nobody wants to know."""
 
 
-def _unseen(name: str, graph: Graph) -> None:
+def _ignore_graph(name: str, graph: Graph) -> None:
     """Nobody looks at it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from ..board.link import LinkError
-from ..board.places import LINKED, ON_LINUX, SERIAL, SPEED, Place, without_driver
+from ..board.places import LINKED, ON_LINUX, SERIAL, SPEED, Place, why_no_driver
 from ..board.serial import QUIET_SECONDS, SerialLine
 
 SECONDS = 2.0                   # after which a line that takes nothing is given up
@@ -58,7 +58,7 @@ def serial_of(place: Place) -> tuple[str, int]:
         raise LinkError(f"{place.board}: its processor is hard, and firmware is for soft ones; run "
                         "the compiled network on its own Linux")
     if place.flow not in LINKED:
-        raise LinkError(f"{place.board}: {without_driver(place.flow)}")
+        raise LinkError(f"{place.board}: {why_no_driver(place.flow)}")
     if not place.has_processor:
         raise LinkError(f"{place.board}: its system has no processor that could run firmware; run "
                         "the compiled network on this device")

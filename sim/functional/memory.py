@@ -57,7 +57,7 @@ class Memory:
     def store_box(self, store: Store, rows: Bytes) -> None:
         """Write the rows of a store in order: where they overlap, the last one counts."""
         box = self._box(store, rows.shape[2] // max(store.shape[2], 1))
-        if _disjoint(rows.shape, store.stride):
+        if _is_disjoint(rows.shape, store.stride):
             box[...] = rows
             return
         for plane in range(rows.shape[0]):
@@ -106,7 +106,7 @@ def _window(segment: Segment, data: Bytes) -> Bytes:
     return window
 
 
-def _disjoint(shape: tuple[int, ...], strides: tuple[int, int]) -> bool:
+def _is_disjoint(shape: tuple[int, ...], strides: tuple[int, int]) -> bool:
     """Whether no byte of a box of rows is visited twice (never wrongly true)."""
     reach = shape[2]
     for stride, count in sorted((abs(stride), count) for stride, count

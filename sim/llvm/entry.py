@@ -47,10 +47,10 @@ class Entry:
         with self._lock:                # one thread compiles, the others want the same
             if self._code is None:
                 key = cache_key(self.name, self.sources, describe_target(host()))
-                self._code = entry_of(CODE.get_or_make(key, self._compiled))
+                self._code = entry_of(CODE.get_or_make(key, self._compile))
             return self._code
 
-    def _compiled(self) -> bytes:
+    def _compile(self) -> bytes:
         with announce(f"compiling the {self.name}, once: this takes some seconds"):
             return object_file(self.text())
 

@@ -128,7 +128,7 @@ class Hardware(Asker):
             (folder / "inside" / "library.so").write_bytes(bytes([which + 1] * 10))
 
         self.patch.setattr(rtl_build, "_tool_versions", lambda: ("Verilator 9",))
-        return (rtl_build.cached("model", (str(which),), make) / "inside"
+        return (rtl_build.cached_build("model", (str(which),), make) / "inside"
                 / "library.so").read_bytes()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from microtron.hw.top import verilog
 from microtron.isa.config import Config, tiny
-from microtron.runtime.devices.rtl_build import TOP, cached, generator
+from microtron.runtime.devices.rtl_build import TOP, cached_build, generator
 
 # Two rows of activations, weights of 4 bits, the widest bus and long addresses; and little room for
 # everything that waits.
@@ -21,5 +21,5 @@ def emitted(config: Config) -> str:
     def make(folder: Path, log: Path) -> None:
         (folder / f"{TOP}.v").write_text(verilog(config))
 
-    folder = cached(f"verilog-{config.digest}", (generator(),), make)
+    folder = cached_build(f"verilog-{config.digest}", (generator(),), make)
     return (folder / f"{TOP}.v").read_text()

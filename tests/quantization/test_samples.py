@@ -8,14 +8,14 @@ import pytest
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.types import TensorType
 from microtron.quantization.images import Preprocess, image_folder
-from microtron.quantization.samples import opened_samples, random_samples
+from microtron.quantization.samples import open_samples, random_samples
 
 ONE = {"x": TensorType((1, 2, 3), "float32")}
 TWO = {"x": TensorType((1, 2), "float32"), "i": TensorType((1,), "int64")}
 
 
 def read(inputs, data):
-    with opened_samples(inputs, data) as found:
+    with open_samples(inputs, data) as found:
         return [list(found), list(found)]
 
 

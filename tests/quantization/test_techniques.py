@@ -34,7 +34,7 @@ def test_the_best_method_has_the_smallest_true_error():
     errors = {}
     for method in (*METHODS, "best"):
         scale, _ = choose_scale(histogram, method)
-        errors[method] = float(np.mean(np.square(values - scale.rounded(values))))
+        errors[method] = float(np.mean(np.square(values - scale.fake_quantize(values))))
     assert errors["best"] <= 1.02 * min(errors.values())
     assert errors["mse"] < 0.95 * errors["minmax"]
 
@@ -43,19 +43,19 @@ def test_the_error_of_a_histogram_is_that_of_its_numbers():
     values = np.random.default_rng(1).normal(0, 1, 40000).astype(np.float32)
     histogram = histogram_of(values)
     for low, high in ((-4, 4), (-2, 3), (-1, 1)):
-        scale = Scale.of_range(low, high)
-        true = float(np.mean(np.square(values - scale.rounded(values))))
+        scale = Scale.from_range(low, high)
+        true = float(np.mean(np.square(values - scale.fake_quantize(values))))
         assert squared_error(histogram, low, high) == pytest.approx(true, rel=0.05)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1e-30), (-3, -1), (2, 5), (-1, 2)])
 def test_zero_is_exact_at_every_scale(low, high):
-    scale = Scale.of_range(low, high)
+    scale = Scale.from_range(low, high)
     assert scale.scale > 0
     assert -128 <= scale.zero <= 127
-    assert scale.rounded(np.zeros(1, np.float32))[0] == 0
+    assert scale.fake_quantize(np.zeros(1, np.float32))[0] == 0
     for end in (low, high):
-        assert abs(scale.rounded(np.array([end], np.float32))[0] - end) <= scale.scale
+        assert abs(scale.fake_quantize(np.array([end], np.float32))[0] - end) <= scale.scale
 
 
 def test_learned_rounding_is_never_worse_than_the_nearest_and_often_the_best():
@@ -82,7 +82,7 @@ def test_weights_keep_to_their_bits_and_channels():
     real = np.random.default_rng(3).normal(0, 1, (3, 2, 3, 3)).astype(np.float32)
     real[1] = 0                                         # a dead channel
     for bits, largest in ((8, 127), (4, 7)):
-        weights = Weights(real, np.zeros(3, np.float32), 0, bits).nearest()
+        weights = Weights(real, np.zeros(3, np.float32), 0, bits).round_to_nearest()
         assert np.abs(weights.stored).max() == largest
         error = np.abs(weights.dequantized - real).max(axis=(1, 2, 3))
         assert (error <= weights.scales / 2 + 1e-7).all()

@@ -22,7 +22,7 @@ from microtron.isa.instructions import AluI, Engines, Gemm, Load, Store, Sync
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.cycle.stop_reasons import check_end
-from microtron.testing.campaign import random_config, right_case, wrong_case
+from microtron.testing.campaign import random_config, valid_case, wrong_case
 from microtron.testing.compare import compare, compare_case
 from microtron.testing.differences import explain
 
@@ -135,7 +135,7 @@ def test_wrong_programs_meet_every_fault_and_deadlock():
 def test_random_configurations_take_the_twin_s_cycles(seed):
     config = random_config(seed)
     for number in range(100):
-        for make in (right_case, wrong_case):
+        for make in (valid_case, wrong_case):
             comparison = compare_case(make(config, number))
             assert not comparison.differences, explain(comparison, Path("program.mt"))
 

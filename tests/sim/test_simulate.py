@@ -134,7 +134,7 @@ def test_jobs_may_differ_in_everything_and_come_from_a_generator(start):
 def test_a_long_job_goes_to_a_process_at_once(monkeypatch):
     """With -1 they begin at once, whatever comes; with infinity only a long job starts them."""
     begun = []
-    monkeypatch.setattr(parallel, "_by_processes",
+    monkeypatch.setattr(parallel, "_run_in_processes",
                         lambda batches, workers: begun.append(workers) or parallel._here(batches))
     monkeypatch.setattr(parallel, "ALONE", float("inf"))
     assert len(simulate_many([COPY] * 8, processes=2)) == 8

@@ -8,7 +8,7 @@ from microtron.sim.cycle.run import run_cycles
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.simulate import simulate
 from microtron.sim.token_counters import format_counters, most_tokens
-from microtron.testing.campaign import random_config, right_case, wrong_case
+from microtron.testing.campaign import random_config, valid_case, wrong_case
 
 from .functional.support import program
 
@@ -19,7 +19,7 @@ L, G, A, S = Engines.LOAD, Engines.GEMM, Engines.ALU, Engines.STORE
 def test_the_loop_and_the_timeline_tell_the_same_maxima(first):
     used = 0
     for seed in range(first, first + 50):
-        for case in (right_case(random_config(seed), seed), wrong_case(random_config(seed), seed)):
+        for case in (valid_case(random_config(seed), seed), wrong_case(random_config(seed), seed)):
             run = run_cycles(case.program, timing=case.timing, failing=case.failing,
                              limit=case.limit)
             assert run.most_tokens == most_tokens(case.program, run.timeline)

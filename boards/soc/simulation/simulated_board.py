@@ -24,7 +24,7 @@ from ....runtime.devices.rtl_build import (
     COMPILER_OPTIONS,
     LINKER_OPTIONS,
     VERILATOR_OPTIONS,
-    cached,
+    cached_build,
     call,
     make_options,
 )
@@ -60,8 +60,8 @@ def compile_model(name: str, verilog: dict[str, str], make: str, options: tuple[
     texts = verilog | {path.name: path.read_text() for path in sorted(HARNESS.iterdir())}
     flags = " ".join((*COMPILER_OPTIONS, *options))
     arguments = (*OPTIONS, "-CFLAGS", flags, "-MAKEFLAGS", make)
-    folder = cached(f"soc-{name}", (*arguments, *texts.values()),
-                    lambda folder, log: _build(folder, log, arguments, texts))
+    folder = cached_build(f"soc-{name}", (*arguments, *texts.values()),
+                          lambda folder, log: _build(folder, log, arguments, texts))
     return folder / LIBRARY
 
 

@@ -67,7 +67,7 @@ def touch_pad(row: Row, shadow: Shadow, known: Numbers, own: int, sequence: int)
         return True
     if row.column != NO_COLUMN and row.uop + row.count > shadow.uops.shape[1]:
         return False
-    if row.grid > 1 and not _on_grid(row, shadow.uops):
+    if row.grid > 1 and not _is_on_grid(row, shadow.uops):
         return False
     extent = extent_of(row, shadow.uops, shadow.room)
     first = extent.first // row.divisor
@@ -83,7 +83,7 @@ def touch_pad(row: Row, shadow: Shadow, known: Numbers, own: int, sequence: int)
 
 
 @helper
-def _on_grid(row: Row, uops: npt.NDArray[np.int32]) -> bool:
+def _is_on_grid(row: Row, uops: npt.NDArray[np.int32]) -> bool:
     """Whether all indices of an access with micro-ops are multiples of its grid."""
     beside = 0
     for at in range(row.uop, row.uop + row.count):

@@ -16,7 +16,7 @@ from microtron.boards import zynq
 from microtron.boards.facts.zynq7000 import REGISTERS
 from microtron.boards.zynq.shell import RESET_STAGES, Shell
 from microtron.hw.top import MODULE
-from microtron.runtime.devices.rtl_build import cached, generator
+from microtron.runtime.devices.rtl_build import cached_build, generator
 
 FILE = "shell.v"
 BUFFER = "module BUFG(input I, output O); assign O = I; endmodule\n"
@@ -101,7 +101,7 @@ def shell_verilog(config):
         (folder / FILE).write_text(
             backend.convert(ShellBench(config), name=MODULE, emit_src=False) + BUFFER)
 
-    folder = cached(f"shell-{config.digest}", (generator(), *_sources()), make)
+    folder = cached_build(f"shell-{config.digest}", (generator(), *_sources()), make)
     return (folder / FILE).read_text()
 
 

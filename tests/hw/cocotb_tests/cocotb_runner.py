@@ -17,7 +17,7 @@ from pathlib import Path
 
 from microtron.base.errors import MicrotronError
 from microtron.isa.config import Config
-from microtron.runtime.devices.rtl_build import TOP, cached, call
+from microtron.runtime.devices.rtl_build import TOP, cached_build, call
 
 from ..emitted import emitted
 
@@ -80,7 +80,7 @@ def simulator(config: Config) -> Path:
         shutil.rmtree(folder / "build")
 
     made_from = (*OPTIONS, cocotb.__version__, libraries, verilog, bench)
-    return cached(f"cocotb-{config.digest}", made_from, make) / BENCH
+    return cached_build(f"cocotb-{config.digest}", made_from, make) / BENCH
 
 
 def _bench(verilog: str) -> str:

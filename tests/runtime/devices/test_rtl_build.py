@@ -11,7 +11,7 @@ import pytest
 from microtron.base.errors import MicrotronError
 from microtron.isa.config import base, small, tiny
 from microtron.runtime.devices import rtl_build, verilog
-from microtron.runtime.devices.rtl_build import cached, library
+from microtron.runtime.devices.rtl_build import cached_build, library
 
 SLOW_BUILD = """
 import sys, time
@@ -47,20 +47,20 @@ def test_a_build_is_made_once_for_all_it_is_made_from(folder):
         made.append(inside)
         (inside / "result").write_text("done")
 
-    first = cached("thing", ("a", "b"), make)
-    assert cached("thing", ("a", "b"), never) == first
+    first = cached_build("thing", ("a", "b"), make)
+    assert cached_build("thing", ("a", "b"), never) == first
     assert (first / "result").read_text() == "done"
     assert first.parent == folder
     assert made[0] != first                     # it was made elsewhere and then renamed
     for name, made_from in (("thing", ("ab",)), ("thing", ("a", "c")), ("other", ("a", "b"))):
-        assert cached(name, made_from, make) != first
+        assert cached_build(name, made_from, make) != first
     assert len(made) == 4
 
 
 def test_another_tool_means_another_build(monkeypatch):
-    first = cached("thing", (), lambda folder, log: None)
+    first = cached_build("thing", (), lambda folder, log: None)
     monkeypatch.setattr(rtl_build, "_tool_versions", lambda: ("Verilator 9.999",))
-    assert cached("thing", (), lambda folder, log: None) != first
+    assert cached_build("thing", (), lambda folder, log: None) != first
 
 
 @pytest.mark.parametrize(("config", "waveform", "optimized"), [
@@ -77,10 +77,10 @@ def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(
 
     def note_cached(name, parts, make):
         made_from.extend(parts)
-        return cached(name, parts, make)
+        return cached_build(name, parts, make)
 
     monkeypatch.setattr(rtl_build, "call", note_call)
-    monkeypatch.setattr(rtl_build, "cached", note_cached)
+    monkeypatch.setattr(rtl_build, "cached_build", note_cached)
     library(config, waveform=waveform, design=lambda config: "a design")
     processes = said.index("-j")
     del said[processes:processes + 2]           # how many may work at a time changes nothing
@@ -150,7 +150,7 @@ def test_a_build_that_is_stopped_leaves_nothing_behind_that_looks_finished(folde
         time.sleep(0.01)
     racer.kill()
     racer.wait()
-    made = cached("slow", ("x",), lambda inside, log: None)     # the lock is free again
+    made = cached_build("slow", ("x",), lambda inside, log: None)     # the lock is free again
     assert [each for each in folder.iterdir() if each.is_dir()] == [made]
     assert not list(made.iterdir())
 

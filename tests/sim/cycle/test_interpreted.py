@@ -5,13 +5,13 @@ import pytest
 from microtron.isa.config import tiny
 from microtron.sim.cycle import loop
 from microtron.sim.cycle.run import run_cycles
-from microtron.testing.campaign import right_case, wrong_case
+from microtron.testing.campaign import valid_case, wrong_case
 
 from ..llvm.interpreted import interpreted
 
 
 @pytest.mark.parametrize("skip", [True, False])
-@pytest.mark.parametrize(("make", "seed"), [(right_case, 2), (right_case, 4), (wrong_case, 1),
+@pytest.mark.parametrize(("make", "seed"), [(valid_case, 2), (valid_case, 4), (wrong_case, 1),
                                             (wrong_case, 2), (wrong_case, 4)])
 def test_compiled_code_does_what_python_does(make, seed, skip, monkeypatch):
     case = make(tiny, seed)

@@ -22,7 +22,7 @@ from microtron.isa.instructions import (
 from microtron.isa.program import Access, Program, Segment
 from microtron.isa.stream import encode
 from microtron.sim.cycle.run import run_cycles
-from microtron.testing.campaign import long_case, random_config, right_case, wrong_case
+from microtron.testing.campaign import long_case, random_config, valid_case, wrong_case
 from microtron.testing.compare import Case
 from microtron.testing.soak import config_of
 
@@ -52,7 +52,7 @@ def assert_equal(case):
 @pytest.mark.parametrize("first", range(0, 240, PART))
 def test_random_programs_on_random_accelerators(first):
     for seed in range(first, first + PART):
-        assert_equal(right_case(random_config(seed), seed))
+        assert_equal(valid_case(random_config(seed), seed))
 
 
 @pytest.mark.parametrize("first", range(0, 120, PART))
@@ -69,7 +69,7 @@ def test_programs_whose_instructions_take_long_on_random_accelerators(first):
 
 @pytest.mark.parametrize("seed", KNOWN)
 def test_what_once_went_wrong(seed):
-    make = wrong_case if seed % 3 == 0 else right_case
+    make = wrong_case if seed % 3 == 0 else valid_case
     assert_equal(make(replace(random_config(seed), vector_cycles=1), seed))
 
 
@@ -84,7 +84,7 @@ def test_results_that_change_their_bank_under_way():
 def test_many_programs_on_random_accelerators(part):
     for number in range(part, SOAK, 20):
         seed = FIRST_SEED + number
-        make = (right_case, long_case, wrong_case)[number % 3]
+        make = (valid_case, long_case, wrong_case)[number % 3]
         assert_equal(make(random_config(seed), seed))
 
 
