@@ -1,5 +1,4 @@
-"""Chains: layers of which each finds on the chip what the one before has left there, where that
-makes the whole stream faster."""
+"""Chains: consecutive layers that pass tensors on chip, where that makes the stream faster."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from .linking.on_chip_analysis import is_multiplied, result_of
 
 @dataclass(frozen=True)
 class Link:
-    """A layer that may find its input on the chip, and kernels that take it at once."""
+    """A layer whose input may stay on chip, and kernels that read it in one piece."""
 
     number: int
     size: int                   # of the input
@@ -27,13 +26,13 @@ class Link:
 
 @dataclass(frozen=True)
 class Chains:
-    """What is needed to try groups in which results stay on the chip."""
+    """Tries groups in which results stay on chip."""
 
     layers: LayerCompiler
     linker: Linker
 
     def with_kernels(self, group: Group, chosen: Mapping[int, Kernel]) -> Group:
-        """The group with these layers computed so, and their inputs on the chip."""
+        """The group with these kernels, whose inputs stay on chip."""
         layers = list(group.layers)
         for number, kernel in chosen.items():
             layers[number] = self.layers.with_kernel(layers[number], kernel)
@@ -56,8 +55,7 @@ class Chains:
         return found
 
     def retune(self, group: Group, links: Sequence[Link]) -> Group:
-        """The group with other kernels for layers that find their input on the chip, all of a kind
-        at once."""
+        """The group with other kernels for layers whose input is on chip, all of a kind at once."""
         kinds: dict[KernelKey, list[Link]] = {}
         for link in links:
             if group.layers[link.number - 1].stays:
@@ -72,7 +70,7 @@ class Chains:
 
 
 def chain_layers(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
-    """The group with results that stay on the chip. Nothing changes without a cost to ask."""
+    """The group with results that stay on chip. Without a cost function, nothing changes."""
     kernels = layers.kernels
     if not kernels.config.gemm_out_tiles or not kernels.can_tune(
             layer.kernel for layer in group.layers):
@@ -85,7 +83,7 @@ def chain_layers(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
 
 
 def _runs(graph: Graph, group: Group, kernels: KernelSearch) -> Iterator[list[Link]]:
-    """Neighbours that could all share results on the chip, as far as each two are concerned."""
+    """Runs of layers in which each could read the result of the one before it on chip."""
     run: list[Link] = []
     for number in range(1, len(group.layers)):
         kernels.say(f"looking for results that can stay on the chip (layer {number + 1} of "
@@ -101,7 +99,7 @@ def _runs(graph: Graph, group: Group, kernels: KernelSearch) -> Iterator[list[Li
 
 
 def _link(graph: Graph, group: Group, number: int, kernels: KernelSearch) -> Link | None:
-    """A layer whose input could stay on the chip, if there is nobody else who reads it."""
+    """A layer whose input could stay on chip: no other layer reads it."""
     before, layer = group.layers[number - 1:number + 1]
     readers = [operand for each in group.layers
                for operand, (tensor, _) in each.reads.items() if tensor == before.node]

@@ -91,8 +91,7 @@ def _is_worth_joining(kernels: KernelSearch, task: Task, before: list[Task]) -> 
 
 
 def _lookup_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[str, str, Task]]:
-    """Tables that nodes before them can look their results up in: each with that node, and the task
-    of both."""
+    """Lookups that the node before them can do: the lookup, that node, and the task of both."""
     for name, task in tasks.items():
         if not isinstance(graph.nodes[name].operation, Lookup):
             continue

@@ -1,4 +1,4 @@
-"""Nodes in an order in which each has what it reads, in runs of layers that become one program."""
+"""Nodes in topological order, in groups of layers that become one program."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Group:
     views: list[str] = field(default_factory=list)              # those from results
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)    # what lies in what, where
     step: AcceleratorStep | None = None         # all of them in one stream ...
-    cycles: int | None = None                   # ... and what it takes, once somebody has asked
+    cycles: int | None = None                   # ... and its cycles, if known
 
     def add(self, layer: CompiledLayer) -> None:
         self.layers.append(layer)
         self.made[layer.node] = layer.output
 
     def add_view(self, name: str, view: View) -> None:
-        """Have a tensor made of others that are there already."""
+        """Add a tensor that is a view of others."""
         self.views.append(name)
         self.made[name] = view.layout
         self.inside |= view.inside
@@ -53,7 +53,7 @@ class Group:
 
 def group_layers(graph: Graph, decisions: dict[str, Decision],
                  layers: LayerCompiler) -> Iterator[Group | list[str]]:
-    """Runs of layers and of the CPU's nodes, in an order in which each has what it reads."""
+    """Groups of layers, and lists of nodes for the CPU, in topological order."""
     group: Group | None = None
     host: list[str] = []
     for name in _execution_order(graph, decisions):
@@ -93,8 +93,8 @@ def group_layers(graph: Graph, decisions: dict[str, Decision],
 
 def _next_layer(name: str, layers: LayerCompiler,
                 group: Group | None) -> tuple[CompiledLayer, bool]:
-    """A node as the next layer of a group, or as the first of another. Over tensors as they lie, a
-    layer may be larger than alone, or have no form that fits; alone it does."""
+    """A node as the next layer of a group, or as the first of another. In the layouts of the group
+    a layer may be larger than alone, or have no form that fits; alone it has one."""
     title = layers.graph.title(name)
     layers.kernels.say(f"finding layouts for {title}")
     with attributed_to(title):
@@ -105,8 +105,8 @@ def _next_layer(name: str, layers: LayerCompiler,
 
 
 def _execution_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
-    """Nodes so that turns between accelerator and CPU are few: what is ready goes on where the
-    last one ran. Reshapes are left out."""
+    """Topological order with few switches between accelerator and CPU: of the nodes that are
+    ready, those for the device of the last one come first. Reshapes are left out."""
     waiting = {name: _dependencies(graph, name, decisions) for name in graph.nodes
                if decisions[name].where != Where.FUSED}
     done: set[str] = set()
@@ -126,7 +126,7 @@ def _execution_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterato
 
 
 def _dependencies(graph: Graph, name: str, decisions: Mapping[str, Decision]) -> set[str]:
-    """The nodes whose results a node reads, with what is computed together with it."""
+    """The nodes whose results a node reads, including those fused into it."""
     found: set[str] = set()
     for each in graph.nodes[name].operation.operands():
         if each in graph.nodes:

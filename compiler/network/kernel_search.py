@@ -1,4 +1,4 @@
-"""Kernels of descriptions: a schedule is chosen for each once, and what was timed is remembered."""
+"""Kernels of descriptions: the schedule of each is chosen once, and timings are cached."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress = Callable[[str], None]      # what is being done now
 
 
 def silent(doing: str) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class KernelSearch:
 
     def _choose_schedule(self, spec: Description, config: Config, form: Form | None,
                          cost: Cost | None) -> Kernel:
-        """The longer a layer takes, the more schedules are tried."""
+        """The kernel with the best schedule. The longer a layer takes, the more are tried."""
         operator = operator_of(spec)
         least = min(each.work.bound(config, self.timing).cycles for each in (
             operator.forms_of(spec, config) if form is None else (form,)))

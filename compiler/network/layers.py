@@ -25,7 +25,7 @@ FOLDABLE = (Conv2d, ConvSeparable)      # descriptions with forms whose input th
 
 
 class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
-    """A layer wants a tensor in another layout than the program has it."""
+    """A layer needs a tensor in another layout than the program has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class LayerCompiler:
 
     def _lanewise(self, node: str, task: Task, spec: Lanewise, made: Mapping[str, Layout],
                   half: bool) -> CompiledLayer:
-        """Tile by tile, in whatever layout the operands have."""
+        """An element-wise layer: tile by tile, in the layout of its operands."""
         present = [made[tensor] for tensor in task.reads.values() if tensor in made]
         if any(not same_bytes(present[0], other) for other in present[1:]):
             raise Misfit

@@ -1,4 +1,4 @@
-"""The program of a group of layers: places for its tensors, and one stream."""
+"""The program of a group of layers: memory layout of its tensors, and one stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .linking.memory_plan import Life, Plan, plan_memory
 from .linking.on_chip import plan_on_chip
 from .network import AcceleratorStep, LayerReport, Transfer
 
-NOWHERE = Place(ARENA, 0)       # of tensors that stay on the chip: nobody goes there
+NOWHERE = Place(ARENA, 0)       # of tensors that stay on chip: never accessed
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Linker:
         return group.step
 
     def cycles(self, group: Group) -> int:
-        """The cost of a group's program, which is not even linked if that is known."""
-        assert self.cost is not None, "whoever asks knows costs"
+        """The cost of a group's program. If it is cached, the program is not linked."""
+        assert self.cost is not None, "groups are timed with a cost only"
         if group.cycles is None:
             if isinstance(self.cost, Remembering):
                 linked = _prepare(self.graph, group, self.config)
@@ -55,8 +55,7 @@ class Linker:
         return group.cycles
 
     def pair_cycles(self, two: Group) -> int:
-        """The cost of two layers at the same time. Networks repeat themselves: each kind of pair is
-        timed once."""
+        """The cost of two layers at the same time. Each kind of pair is timed once."""
         first, second = two.layers
         shared = tuple(operand for operand, (tensor, _) in second.reads.items()
                        if tensor == first.node)
@@ -66,8 +65,7 @@ class Linker:
         return self.pairs[kind]
 
     def fastest(self, *groups: Group) -> Group:
-        """The first of the fastest groups. One that is too much for the accelerator takes for
-        ever."""
+        """The fastest group; the first, of equals. One that cannot be linked or run loses."""
         return min(groups, key=self._cycles_if_linked)
 
     def _cycles_if_linked(self, group: Group) -> float:
@@ -77,7 +75,7 @@ class Linker:
             return float("inf")
 
     def fits(self, group: Group) -> bool:
-        """Whether all that is to stay on the chip finds room there."""
+        """Whether everything that is to stay on chip fits."""
         try:
             plan_on_chip(_prepare(self.graph, group, self.config).layers, self.config)
         except MicrotronError:
@@ -98,7 +96,7 @@ class Prepared:
 
 
 def _link_group(graph: Graph, group: Group, config: Config) -> AcceleratorStep:
-    """Places for the tensors of a group, and one stream."""
+    """Lay out the tensors of a group, and link its layers into one stream."""
     ready = _prepare(graph, group, config)
     program = link(ready.layers, config, ready.sizes, ready.tensors)
     labels = sorted(program.labels, key=lambda name: program.labels[name])
@@ -149,7 +147,7 @@ def _states_in_place(graph: Graph, group: Group, inputs: list[Transfer],
                      whole: Mapping[str, tuple[str, int]]) -> Iterator[tuple[Transfer, str]]:
     """States that are read and become something else in this program alone: the result may take
     the place of the state, if it lies as the state does and all that read the state run before.
-    Then nobody moves it between inferences."""
+    Then it need not be copied between inferences."""
     turns = dict(zip((layer.node for layer in group.layers), _time_slots(group), strict=True))
     inner = {*group.views, *(name for layer in group.layers for name in (
         layer.node, *layer.parts))}
@@ -175,7 +173,7 @@ def _bytes(graph: Graph, tensor: str, layout: Layout) -> int:
 
 def _lifetimes(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
                ) -> tuple[dict[str, Life], list[Transfer], list[Transfer]]:
-    """How long tensors between layers live, what comes from outside, and what others read."""
+    """Lifetimes of tensors between layers, inputs of the group, and outputs that others read."""
     last: dict[str, int] = {}
     inputs: dict[tuple[str, Layout], Transfer] = {}
     turns = _time_slots(group)
@@ -201,7 +199,7 @@ def _lifetimes(graph: Graph, group: Group, whole: Mapping[str, tuple[str, int]],
 
 
 def _time_slots(group: Group) -> list[int]:
-    """When each layer runs; those that run at the same time have the same number."""
+    """The time slot of each layer; layers that run at the same time share one."""
     turns, now = [], 0
     for layer in group.layers:
         turns.append(now)
@@ -210,7 +208,7 @@ def _time_slots(group: Group) -> list[int]:
 
 
 def is_read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
-    """Whether somebody reads a tensor who is not in the same program, perhaps in another shape."""
+    """Whether a node outside the program reads a tensor, perhaps through a reshape."""
     return any(is_read_outside(graph, reader, own) or reader in graph.outputs
                if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
                for reader in graph.readers.get(tensor, ()))

@@ -17,7 +17,7 @@ WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once t
 
 
 def choose_overlap(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
-    """The group as its layers suit each other best. Nothing changes without a cost to ask."""
+    """The group with the fastest overlap of layers. Without a cost function, nothing changes."""
     if linker.cost is None:
         return group
     ways = [pair_neighbours(group, layers, linker)]

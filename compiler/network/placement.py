@@ -104,7 +104,7 @@ def check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:
 
 def conversions_at_edges(graph: Graph) -> set[str]:
     """Nodes between an input, or an output, and the network proper that give the same numbers in
-    another type, scale or shape: whoever feeds the accelerator can do without them."""
+    another type, scale or shape: the host can feed the accelerator without them."""
     inputs: set[str] = set()
     for name, node in graph.nodes.items():
         if isinstance(node.operation, CONVERSIONS) and all(

@@ -1,7 +1,6 @@
 """All operators, by the exact type of their descriptions.
 
-A subclass of a description counts as an unknown operator until somebody registers it: nobody can
-guess what it means.
+A subclass of a description is an unknown operator until it is registered.
 """
 
 from __future__ import annotations

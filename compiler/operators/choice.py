@@ -31,7 +31,7 @@ Cost = Callable[[Program], int]
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A cost that recognizes a program by what it is made from, before it is made."""
+    """A cost function that can look up a program by its inputs, before it is linked."""
 
     def look_up(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int: ...
 
@@ -63,8 +63,8 @@ Result = TypeVar("Result", bound=Compiled)
 
 
 def check_knobs(template: Template[FormT, KnobsT], form: FormT, given: object) -> KnobsT:
-    """Knobs of the template that somebody chose, as plain numbers. Refuses any that is none, or
-    beyond the sizes of the form."""
+    """Knobs given by the user, as plain numbers. Refuses values that are no numbers, or out of
+    range for the form."""
     if not isinstance(given, template.knobs):
         raise CompileError(f"knobs are {quote(given)}, but must be a "
                            f"{template.knobs.__module__.rpartition('.')[2]}.Knobs")
@@ -150,7 +150,7 @@ def rank_candidates(template: Template[FormT, KnobsT], forms: Iterable[FormT],
 
 
 def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
-    """Which scratchpad is to blame if nothing fits: the one that, if it were larger, would help."""
+    """The message if nothing fits: which scratchpad would have to be larger."""
     for buffer in SCRATCHPADS:
         name = f"{buffer.name.lower()}_bytes"
         larger = form.config

@@ -44,12 +44,12 @@ class Form(ABC):
 
     @property
     def key(self) -> FormKey:
-        """What tells forms apart, by value: an operator always lists the same ones."""
+        """Identifies a form, by value: an operator always lists the same ones."""
         return self.description, self.config, self.number
 
     @property
     def handicap(self) -> float:
-        """What its cycles count more than others', because it leaves work to the host."""
+        """Factor on its cycles for the work that it leaves to the host."""
         return 1.0
 
     @property
@@ -99,7 +99,7 @@ class Form(ABC):
 
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:
-        """What its program looks results up in, by number."""
+        """Lookup tables of its program, by number."""
         lookup = getattr(self.spec, "lookup", ())
         return (lookup,) if lookup else ()
 

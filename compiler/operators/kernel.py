@@ -68,12 +68,12 @@ class Kernel:
 
     @property
     def key(self) -> KernelKey:
-        """What tells kernels apart that a network is compiled with, by value."""
+        """Identifies a kernel within a network, by value."""
         return self.form.key, self.knobs
 
     @property
     def nest(self) -> Nest:
-        """Its loops, which are only made when somebody asks if the program came from the cache."""
+        """Its loop nest, built on demand if the program came from the cache."""
         return self.loops()
 
     def pack(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -101,7 +101,7 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
         return self.description.operator
 
     def forms_of(self, spec: DescriptionT, config: Config) -> tuple[FormT, ...]:
-        """Its forms, from memory if they were made recently."""
+        """Its forms, cached."""
         forms: tuple[FormT, ...] = _forms(self, spec, config)
         return forms
 

@@ -29,7 +29,7 @@ FIXED = ("builtins", "numpy")       # with Python, or with the installation
 
 
 class ForeignError(Exception):
-    """Code from elsewhere, whose sources are not watched: nothing made with it is kept."""
+    """Code outside the package, whose sources are not in the key: results are not cached."""
 
 
 def cached_program(make: Callable[[], Program], config: Config, *made_from: object) -> Program:

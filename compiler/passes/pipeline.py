@@ -62,7 +62,7 @@ PASSES: tuple[Pass, ...] = (
 def run_passes(graph: Graph, observe: Callable[[str, Graph], None] | None = None,
                left_out: Callable[[str, InternalError], None] | None = None) -> Graph:
     """The graph after all passes, verified after each. `observe` gets the name of each pass and
-    the graph after it. With `left_out`, a pass that fails is left out, and this is told; without,
+    the graph after it. With `left_out`, a pass that fails is skipped, and this is called; without,
     its error ends everything."""
     for each in PASSES:
         try:

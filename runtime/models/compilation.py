@@ -65,7 +65,7 @@ class ModelOptions:
                 check_type(f"a name in states ({quote(each)})", each, str, "text")
 
     def text(self) -> str:
-        """For people who want to compile the same again."""
+        """All options in one line, for the provenance of an image."""
         timing = ",".join(f"{name}={int(value)}" for name, value in asdict(self.memory).items())
         shapes = "".join(f" shape:{name}={','.join(map(str, shape))}"
                          for name, shape in sorted(self.shapes.items()))
@@ -106,7 +106,7 @@ def compile_model(model: str | PathLike[str] | Graph, config: Config | str,
 def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
                        options: ModelOptions, *, version: str, observe: Observer | None = None,
                        progress: Progress | None = None) -> Network:
-    """The same, with all that the compiler knows of it."""
+    """The same before it is reduced to what runs: with graph, decisions and reports."""
     say, see = progress or _ignore_progress, observe or _ignore_graph
     target = load_config(config) if isinstance(config, str) else config
     check_type("config", target, Config, "a Config, or a preset's or file's name")
@@ -157,8 +157,8 @@ def file_digest(path: Path) -> str:
 
 
 def _ignore_progress(doing: str) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 def _ignore_graph(name: str, graph: Graph) -> None:
-    """Nobody looks at it."""
+    """Ignore a graph."""

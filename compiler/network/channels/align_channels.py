@@ -60,7 +60,7 @@ def align_channels(graph: Graph, config: Config) -> Graph:
 @dataclass
 class _Alignment:
     """The graph so far. A tensor that is cut has two forms: with lanes left over, `tiles`, and
-    `plain`, as the model has it; each is made when somebody asks for it."""
+    `plain`, as the model has it; each is made on demand."""
 
     edit: Edit
     cuts: Cuts

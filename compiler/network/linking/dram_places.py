@@ -1,4 +1,4 @@
-"""Where tensors lie in DRAM."""
+"""Addresses of tensors in DRAM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = 4096                 # bytes; a burst does not cross it, so what is large
 
 @dataclass(frozen=True)
 class Grid:
-    """Where in DRAM tensors begin: whole tiles of any scratchpad."""
+    """Alignment of tensors in DRAM: to whole tiles of any scratchpad."""
 
     step: int
     page: int = PAGE
@@ -23,7 +23,7 @@ class Grid:
         return Grid(max(config.tile_bytes(buffer) for buffer in Buffer))
 
     def after(self, offset: int, size: int) -> int:
-        """The next place where something of a size may begin."""
+        """The next aligned offset after so many bytes."""
         step = self.page if size >= PAGE else self.step
         return -(-offset // step) * step
 

@@ -77,7 +77,7 @@ class Pool:
     size: int = 0
 
     def place(self, data: bytes) -> int:
-        """Where some bytes are, or are put."""
+        """The offset of some bytes, which are added if they are new."""
         if data not in self.known:
             offset = self.grid.after(self.size, len(data))
             self.known[data] = offset

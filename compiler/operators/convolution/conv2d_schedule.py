@@ -21,8 +21,8 @@ from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
 from .output_tiles import load_first, schedule_output_tiles
 
-# Tokens that nobody has taken yet are counted, up to a limit. So there are no more buffers of one
-# kind than this part of it, and gemms of single blocks in a program.
+# Token counters have a limit. Buffers of one kind, and gemms of single blocks in a program, are
+# at most these fractions of it.
 MOST_KEPT, MOST_PARTS = 0.5, 0.8
 
 

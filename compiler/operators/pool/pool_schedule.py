@@ -146,7 +146,7 @@ def grids(form: PoolForm) -> Iterator[Knobs]:
                *((1, size) for size in even_sizes(spec.kernel[1])[1:])]
     blocks, rows, columns = (some_sizes(extent) for extent in form.output.shape[1:4])
     for doubled, window in product((True, False), windows):
-        # Of equals, wide boxes come first: whoever reads the result row by row begins earlier.
+        # Of equals, wide boxes come first: a reader that goes row by row can start earlier.
         yield replace(grid(Knobs, blocks=blocks, columns=columns, rows=rows), window=window,
                       doubled=doubled)
 
