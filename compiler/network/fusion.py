@@ -126,8 +126,9 @@ def _can_join(graph: Graph, conv: str, task: Task, name: str, addition: Task) ->
 
 
 def _is_plain(graph: Graph, conv: str, task: Task) -> bool:
-    """A plain convolution."""
-    return type(task.spec) is Conv2d and isinstance(graph.nodes[conv].operation, Conv)
+    """A plain convolution, whose results have 8 bits."""
+    return type(task.spec) is Conv2d and not task.spec.wide and isinstance(
+        graph.nodes[conv].operation, Conv)
 
 
 def _only_reader(graph: Graph, tensor: str) -> str | None:
@@ -191,8 +192,8 @@ def _separable_tasks(graph: Graph, tasks: Mapping[str, Task]) -> Iterator[tuple[
     """1 × 1 convolutions of what a depthwise one computes."""
     for name, task in tasks.items():
         spec, chosen = task.spec, task.reads.get("data", "")
-        if type(spec) is not Conv2d or spec.planes > 1 or spec.lookup or any(spec.pad) or (
-                (*spec.kernel, *spec.stride) != (1, 1, 1, 1)):
+        if type(spec) is not Conv2d or spec.planes > 1 or spec.lookup or spec.wide or (
+                any(spec.pad) or (*spec.kernel, *spec.stride) != (1, 1, 1, 1)):
             continue
         first = tasks.get(chosen)
         if first is not None and type(first.spec) is Depthwise and first.spec.planes == 1 and (

@@ -1,7 +1,8 @@
 """Convolutions in blocks: some pixels of a row of the result, each with a vector of channels.
 
-Windows lie inside of images: there is a border already. Weights are constants, in panels of as
-many output channels as a block has: weights[panel, y, x, input, lane].
+Windows lie inside of images: there is a border already. Weights are in panels of as many output
+channels as a block has: weights[panel, y, x, input, lane]. Constants are kept so, and float weights
+that are computed are put so in each run.
 """
 
 from __future__ import annotations
@@ -36,18 +37,23 @@ Indices = tuple[Expression, ...]
 
 def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window) -> Sums | None:
     """Sums of products in windows, without zero points; None, if there is no fast way."""
-    if weights.array is None or not min(weights.array.shape):
-        return None
     floats = images.type.dtype in FLOATS and weights.type.dtype in FLOATS
-    array = weights.array[:, :, ::-1, ::-1] if window.turned else weights.array
-    group = len(array) // window.groups
-    if window.groups > 1 and array.shape[1] == group == 1 and _has_one_zero(images):
+    array, sides = weights.array, weights.type.shape
+    if not min(sides) or (array is None and (window.turned or not floats)):
+        return None
+    if array is not None and window.turned:
+        array = array[:, :, ::-1, ::-1]
+    group = sides[0] // window.groups
+    if window.groups > 1 and sides[1] == group == 1 and _has_one_zero(images):
         return depthwise_sums(images, weights, array, shape, window)
     block = _block(shape, window, group)
     if block is None:
         return None
     if floats:
-        return _float_sums(images, array.astype(np.float32), shape, window, block)
+        kernel = (_computed_panels(weights, block.lanes) if array is None
+                  else constant("weights", _pack_panels(array.astype(np.float32), block.lanes)))
+        return _float_sums(images, kernel, sides, shape, window, block)
+    assert array is not None, "others are constants"
     if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
             _has_one_zero(weights) or weights.type.require_quantization().axis == 0) and (
             window.groups == 1 or (array.shape[1] % TERMS == 0 and not _zeros(weights).any())):
@@ -78,6 +84,19 @@ def _pack_panels(array: Array, lanes: int) -> Array:
     return np.ascontiguousarray(parts.transpose(0, 3, 4, 2, 1))
 
 
+def _computed_panels(weights: Operand, lanes: int) -> Tensor:
+    """The same of weights that are known in a run only."""
+    outputs, depth, height, width = weights.type.shape
+    panels = round_up(outputs, lanes) // lanes
+
+    def element(panel: Axis, a: Axis, b: Axis, c: Axis, lane: Axis) -> Expression:
+        output = panel * lanes + lane
+        value = weights.tensor[output, c, a, b].cast("float32")
+        return value if panels * lanes == outputs else select(output < outputs, value, 0.0)
+
+    return compute("panels", (panels, height, width, depth, lanes), element)
+
+
 def _channel(output: Expression, lanes: int, outputs: int, window: Window, depth: int,
              c: Expression) -> Expression:
     """An input channel of an output's group. Written by panels, for it is the same for each."""
@@ -86,9 +105,10 @@ def _channel(output: Expression, lanes: int, outputs: int, window: Window, depth
     return (output // lanes) // (outputs // window.groups // lanes) * depth + c
 
 
-def _float_sums(images: Operand, array: Array, shape: Shape, window: Window, block: Block) -> Sums:
-    outputs, depth, *taps = array.shape
-    kernel, pixels = constant("weights", _pack_panels(array, block.lanes)), _pixels(images, window)
+def _float_sums(images: Operand, kernel: Tensor, sides: Shape, shape: Shape, window: Window,
+               block: Block) -> Sums:
+    outputs, depth, *taps = sides
+    pixels = _pixels(images, window)
     a, b, c = (reduce_axis(name, size) for name, size in zip("abc", (*taps, depth), strict=True))
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...expression.expression import Axis, Expression, minimum, total
-from ...expression.tensor import compute, constant, reduce_axis
+from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.types import Array, Shape
 from ..registry import Operand
 from .arrange import Blocked, Sums
@@ -20,9 +20,10 @@ WRITTEN_OUT = 9                 # taps, at most; more are written out row by row
 FLOATS = ("float16", "float32")
 
 
-def depthwise_sums(images: Operand, weights: Operand, array: Array, shape: Shape,
+def depthwise_sums(images: Operand, weights: Operand, array: Array | None, shape: Shape,
                    window: Window) -> Sums | None:
-    """Sums of products for each channel; None, if vectors do not divide a row or the channels."""
+    """Sums of products for each channel; None, if vectors do not divide a row or the channels.
+    `array` has the weights, unless they are floats that are computed."""
     floats = images.type.dtype in FLOATS and weights.type.dtype in FLOATS
     known = weights.type.quantization
     if not floats and (not are_bytes(images.type, weights.type) or (
@@ -32,20 +33,26 @@ def depthwise_sums(images: Operand, weights: Operand, array: Array, shape: Shape
     if lanes is None:
         return None
     dtype = "float32" if floats else "int32"
-    sums = _sums(images, array.astype("float32" if floats else "int16"), shape, window, lanes,
-                 dtype)
+    if array is None:
+        kernel = compute("kernel", (*weights.type.shape[2:], weights.type.shape[0]),
+                         lambda a, b, c: weights.tensor[c, 0, a, b].cast("float32"))
+    else:
+        narrow = array.astype("float32" if floats else "int16")
+        kernel = constant("weights", np.ascontiguousarray(narrow[:, 0].transpose(1, 2, 0)))
+    unsigned = images.type.dtype == weights.type.dtype == "uint8"
+    sums = _sums(images, kernel, shape, window, lanes, dtype, unsigned=unsigned)
     if floats or images.type.quantization is None:
         return sums
+    assert array is not None, "bytes are constants"
     more = Correction(images.type.require_quantization().zero_point, None, sums.value, per_column(
         "weight_sums", array.sum(axis=(1, 2, 3), dtype=np.int64), window.channel_axis), 0)
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 
 
-def _sums(images: Operand, array: Array, shape: Shape, window: Window, lanes: int,
-          dtype: str) -> Sums:
+def _sums(images: Operand, kernel: Tensor, shape: Shape, window: Window, lanes: int,
+          dtype: str, *, unsigned: bool) -> Sums:
     """The last axis is that of vectors, and the one before that of rows of a block."""
-    first, taps = window.channel_axis == 1, array.shape[2:]
-    kernel = constant("weights", np.ascontiguousarray(array[:, 0].transpose(1, 2, 0)))
+    first, taps = window.channel_axis == 1, kernel.shape[:2]
     a, b = (reduce_axis(name, size) for name, size in zip("ab", taps, strict=True))
     block = block_of(shape[2], shape[3], widths=[lanes])
 
@@ -54,9 +61,10 @@ def _sums(images: Operand, array: Array, shape: Shape, window: Window, lanes: in
         channel, row, column = (one, inside, three) if first else (three, one, inside)
         y, x = window.pixel(row, column, a, b)
         pixel = images.tensor[(n, channel, y, x) if first else (n, y, x, channel)]
-        # 16 bits hold a product of bytes, and are multiplied twice as many at a time.
-        short = dtype if dtype == "float32" else "int16"
-        return total((pixel.cast(short) * kernel[a, b, channel]).cast(dtype), a, b)
+        # 16 bits hold a product of bytes, unless both are unsigned, and are multiplied twice as
+        # many at a time.
+        short = dtype if dtype == "float32" or unsigned else "int16"
+        return total((pixel.cast(short) * kernel[a, b, channel].cast(short)).cast(dtype), a, b)
 
     whole = (*shape[:2], max(block.height, shape[2]), shape[3])
     blocked = Blocked(compute("sums", whole, product), 2, 3, block, before=(0, 1),

@@ -103,9 +103,9 @@ def test_matrix_products(batch, rows, columns, depth, kind, constant, scaled, ta
        st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 3), st.integers(1, 9),
        st.integers(1, 18), st.tuples(st.integers(1, 2), st.integers(1, 2)),
        st.tuples(st.integers(1, 2), st.integers(1, 2)), st.sampled_from([1, 3]), kinds,
-       st.booleans(), st.booleans(), targets, seeds)
+       st.booleans(), st.booleans(), st.booleans(), targets, seeds)
 def test_convolutions(n, sides, kernel, groups, depth, outputs, stride, dilation, channel_axis,
-                      kind, scaled, transposed, target, seed):
+                      kind, scaled, transposed, constant, target, seed):
     rng = np.random.default_rng(seed)
     if groups > 1 and rng.random() < 0.5:
         groups, depth, outputs = 16, 1, 1
@@ -123,7 +123,7 @@ def test_convolutions(n, sides, kernel, groups, depth, outputs, stride, dilation
     operation = (TransposedConv if transposed else Conv)(
         x="x", weights="w", stride=stride, dilation=dilation, pad=pad, groups=groups,
         channel_axis=channel_axis, scales=scales)
-    check(operation, [images, weights], target, scaled=scaled)
+    check(operation, [images, weights], target, scaled=scaled, constant=constant)
 
 
 @pytest.mark.parametrize("kind", ["float32", "uint8"])
@@ -156,6 +156,11 @@ def test_what_is_common_is_computed_in_blocks(kind):
             found = lower_window.convolution(conv, conv.infer(images.type, weights.type),
                                              *operands(images, weights))
             assert isinstance(found, Scheduled) or (groups > 1 and kind == "uint8")
+            if kind == "float32":                       # also if weights are computed
+                x, w = operands(images, weights)
+                computed = lower_window.convolution(conv, conv.infer(images.type, weights.type),
+                                                    x, replace(w, array=None))
+                assert isinstance(computed, Scheduled)
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))

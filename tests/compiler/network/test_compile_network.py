@@ -149,6 +149,20 @@ def test_a_depthwise_convolution_is_part_of_the_pointwise_one_after_it(config):
     assert (executed(network, given, "cycle")["third"] == evaluate_all(graph, given)["third"]).all()
 
 
+def test_a_pointwise_convolution_whose_sums_stay_wide_is_apart_from_the_depthwise_one():
+    layers = Layers((1, 12, 10, 24), 3)
+    layers.conv("deep", "x", 24, 3, groups=24)
+    weights = layers.builder.constant("w", layers.rng.integers(-99, 99, (40, 24, 1, 1)).astype(
+        np.int8), Quantization((0.01,)))
+    layers.builder.add("sums", Conv(x="deep", weights=weights, channel_axis=3), dtype="int32")
+    graph = layers.builder.graph(("sums",))
+    model = microtron.compile(graph, small, cost="estimate")
+    assert [each.where for each in model.nodes] == [Where.ACCELERATOR, Where.ACCELERATOR]
+    given = inputs_for(graph)
+    found = model.run(given, "functional").outputs["sums"]
+    np.testing.assert_array_equal(found, evaluate_all(graph, given)["sums"])
+
+
 def test_where_gemm_does_not_read_results_both_convolutions_stay_apart():
     network = compile_network(separated(), replace(small, out_readers=1))
     step, = network.steps
