@@ -29,7 +29,7 @@ def _apply_stage(stage: Stage, source: Tensor, is_last: bool) -> Tensor:
         inside = [Constant(0) <= index for index, more in zip(indices, before, strict=True) if more]
         inside += [index < size for index, more, size
                    in zip(indices, after, stage.source, strict=True) if more]
-        value = at(source, indices, stage.source)
+        value = at(source, indices, stage.source, within=not inside)
         return select(both(*inside), value, stage.fill) if inside else value
     return compute(TILES if is_last else "stage", stage.shape, element)
 
@@ -57,8 +57,10 @@ def _invert_stage(stage: Stage, tiles: Tensor, is_last: bool) -> Tensor:
     return compute(PLAIN if is_last else "stage", stage.source, element)
 
 
-def at(tensor: Tensor, indices: list[Expression], shape: Shape) -> Expression:
-    """An element of a tensor that is seen in another shape of the same size."""
+def at(tensor: Tensor, indices: list[Expression], shape: Shape, *,
+       within: bool = True) -> Expression:
+    """An element of a tensor that is seen in another shape of the same size. If indices are not
+    always `within` it, the first one is reduced as well, so that any of them names an element."""
     if tensor.shape == shape:
         return tensor[tuple(indices)]
     flat: Expression = Constant(0)
@@ -67,5 +69,5 @@ def at(tensor: Tensor, indices: list[Expression], shape: Shape) -> Expression:
     found = []
     for place, size in enumerate(tensor.shape):
         inner = prod(tensor.shape[place + 1:])
-        found.append(flat // inner % size if place else flat // inner)
+        found.append(flat // inner % size if place or not within else flat // inner)
     return tensor[tuple(found)]

@@ -61,6 +61,12 @@ def test_a_wide_tile_is_narrow_ones_side_by_side():
     assert wide.ravel()[config.place_in_tile(1, 5)] == image[1, 5, 0, 0]
 
 
+def test_channels_of_another_shape_are_filled_up_in_groups_of_lanes():
+    folded = Stage((2, 3, 5), (2, 3, 1, 5), ((0, 1), (1, 1), (0, 0), (2, 1)), (0, 0, 0))
+    tiles = tile_layout((2, 3, 5), (0, 1, 2), (0, 2), (1, 8), 2)
+    check(Layout((folded, *tiles.stages)))
+
+
 def test_windows_that_overlap_with_a_border_that_is_filled():
     """Two stages: rows of three that overlap, then two of these side by side."""
     windows = Stage((10,), (8, 3), ((0, 2), (0, 1)), (-1,), fill=7)
