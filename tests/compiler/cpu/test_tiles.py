@@ -61,9 +61,10 @@ def test_a_wide_tile_is_narrow_ones_side_by_side():
     assert wide.ravel()[config.place_in_tile(1, 5)] == image[1, 5, 0, 0]
 
 
-def test_channels_of_another_shape_are_filled_up_in_groups_of_lanes():
-    folded = Stage((2, 3, 5), (2, 3, 1, 5), ((0, 1), (1, 1), (0, 0), (2, 1)), (0, 0, 0))
-    tiles = tile_layout((2, 3, 5), (0, 1, 2), (0, 2), (1, 8), 2)
+def test_channels_that_were_folded_are_filled_up_in_groups_of_lanes():
+    shape = (2, 2, 2, 1, 3, 5)
+    folded = Stage(shape, shape, tuple((axis, 1) for axis in range(6)), (0,) * 6)
+    tiles = tile_images(2, 4, 3, 5, replace(tiny, batch=2, block_in=8), 8)
     check(Layout((folded, *tiles.stages)))
 
 
