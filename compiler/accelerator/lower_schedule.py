@@ -1,4 +1,4 @@
-"""A schedule through all of the compiler: a list of passes, each verified, and the emission."""
+"""A schedule through all of the compiler: passes, a proof that the nest is sound, emission."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...isa.config import Config
 from ...isa.program import Program
+from ..errors import CompileError
 from ..nest.nest import Nest
 from ..nest.verify_nest import verify_nest
 from ..schedule.lower import lower
@@ -21,10 +22,13 @@ def lower_to_intrinsics(plan: Schedule, config: Config,
     """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those besides
     the accelerator's own."""
     known = collect_intrinsics(config, intrinsics)
-    nest = lower(plan)
-    for change in (lambda nest: tensorize(nest, known), form_transfers):
-        nest = change(nest)
+    tensorized = tensorize(lower(plan), known)
+    nest = form_transfers(tensorized)
+    try:
         verify_nest(nest)
+    except CompileError:
+        verify_nest(tensorized)             # if that is where it comes from
+        raise
     return nest
 
 

@@ -66,7 +66,8 @@ def program_of(config: Config, dram: Dram, code: Stream, micro_ops: npt.ArrayLik
     data = words.reshape(-1).view(np.uint8)
     first = Segment(MICRO_OPS, len(data), Access.READ, data)
     stream = np.concatenate([code if hide_latency else _take_turns(code), encode([Sync()])])
-    return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors))
+    return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors),
+                       is_checked=True)
 
 
 def with_tables(dram: Dram, config: Config, tables: int) -> Dram:

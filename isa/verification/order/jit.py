@@ -1,4 +1,4 @@
-"""Compiling with numba: three ways to do it.
+"""Compiling with numba: three ways to do it, and a way to call the result.
 
 numba drops a cached function when its file changes, but not when a function that it calls in
 another file does. A parameter whose default is a digest of all sources is part of the signature by
@@ -9,16 +9,20 @@ Functions that create no arrays need not count who holds one; counting took most
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
+import numpy as np
 
 from ....base.numba_cache import enable_cache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-njit: Any = numba.njit
+Compiled: TypeAlias = Any       # of numba, which has no types
+
+njit: Compiled = numba.njit
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -28,6 +32,40 @@ def entry(function: Function) -> Function:
     compiled: Function = njit(**OPTIONS)(function)
     enable_cache(compiled, "verifier", needs_numba=False)
     return compiled
+
+
+def call_directly(dispatcher: Compiled) -> Function:
+    """A compiled function, called without numba's dispatch, which looks at every array in dozens
+    and takes longer than a short stream. Arguments are arrays, numbers and tuples of these; one
+    with a default is left out. Other compiled functions cannot call it."""
+    known: dict[tuple[object, ...], Function] = {}
+
+    @wraps(dispatcher)
+    def call(*arguments: object) -> object:
+        kinds: list[object] = []
+        _add_kinds(arguments, kinds)
+        found = known.get(tuple(kinds))
+        if found is not None:
+            return found(*arguments, 0.0)           # numba passes something for a default, too
+        result = dispatcher(*arguments)
+        signature = (*(numba.typeof(each) for each in arguments), numba.types.Omitted(
+            dispatcher.py_func.__defaults__[0]))
+        if signature in dispatcher.overloads:
+            known[tuple(kinds)] = dispatcher.overloads[signature].entry_point
+        return result
+
+    return cast(Function, call)
+
+
+def _add_kinds(values: Iterable[object], kinds: list[object]) -> None:
+    """Whatever numba tells types apart by, and more."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            kinds += value.dtype, value.ndim, value.flags.num
+        else:
+            kinds.append(type(value))
+            if isinstance(value, tuple):
+                _add_kinds(value, kinds)
 
 
 def helper(function: Function) -> Function:

@@ -18,7 +18,7 @@ from ....base.source_digest import source_number
 from .accesses import DRAM, Table
 from .feeds import Contents, Feeds, bring
 from .footprints import Numbers
-from .jit import entry, helper, inline_always
+from .jit import call_directly, entry, helper, inline_always
 from .shadow import ENGINES, Shadow, touch_pad
 from .shadow_dram import DramShadow, touch_dram
 
@@ -82,6 +82,7 @@ def new_state(tokens: int) -> State:
         numbers, numbers, pairs, pairs, pairs, (*pairs, tokens), numbers, numbers)))
 
 
+@call_directly
 @entry
 def walk(code: Code, pads: Shadow, dram: DramShadow, result: Order, state: State, derive: bool,
          made_from: float = MADE_FROM) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ threads run meanwhile."""
 from __future__ import annotations
 
 from .....base.numba_cache import enable_cache
-from .....isa.verification.order.jit import OPTIONS, Function, helper, njit
+from .....isa.verification.order.jit import OPTIONS, Function, call_directly, helper, njit
 
 __all__ = ["entry", "helper"]
 
@@ -13,4 +13,4 @@ def entry(function: Function) -> Function:
     """A compiled function for Python to call, kept in numba's cache."""
     compiled: Function = njit(nogil=True, **OPTIONS)(function)
     enable_cache(compiled, "emitter", needs_numba=False)
-    return compiled
+    return call_directly(compiled)

@@ -1,0 +1,131 @@
+"""What one exact candidate costs a tuner, step by step: ResNet-18's layers, many schedules each.
+
+    python benchmarks/tuning.py --batch 64
+
+The first candidate of a layer is cold: nothing that candidates share has been made. The others are
+a batch. Emission as objects, which is the definition of what is emitted, is measured beside it, and
+every stream is compared with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from common import Column, Outcome, main
+from known_layers import RESNET_18
+
+from microtron.compiler.accelerator.emission.assemble_program import dram_of, program_of
+from microtron.compiler.accelerator.emission.compiled import plans
+from microtron.compiler.accelerator.emission.compiled.build import emit_words
+from microtron.compiler.accelerator.emission.emit import Emitter
+from microtron.compiler.accelerator.emission.interleave_buffers import interleave_buffers
+from microtron.compiler.accelerator.emission.placed_nest import PlacedNest
+from microtron.compiler.accelerator.lower_schedule import lower_to_intrinsics
+from microtron.compiler.accelerator.selection.hardware_loops import MOST_INSTRUCTIONS
+from microtron.compiler.accelerator.selection.intrinsic import collect_intrinsics
+from microtron.compiler.operators.catalogue import operator_of
+from microtron.compiler.operators.choice import Candidate, rank_candidates
+from microtron.compiler.operators.form import AnyTemplate
+from microtron.isa.config_files import load_config
+from microtron.sim.simulate import Ready
+
+STEPS = ("schedule", "lower", "emit", "tokens", "decode", "simulate")
+OLD = "objects"             # emission with an object for each instruction
+
+
+class Stopwatch:
+    """Processor time of each step, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.spent = dict.fromkeys((*STEPS, OLD), 0.0)
+
+    @contextmanager
+    def time(self, step: str) -> Iterator[None]:
+        begin = time.process_time()
+        yield
+        self.spent[step] += 1e3 * (time.process_time() - begin)
+
+
+def measure_candidate(template: AnyTemplate, candidate: Candidate[Any, Any],
+                      clock: Stopwatch) -> int:
+    """Build and simulate a candidate. How many instructions it has."""
+    form = candidate.form
+    config, intrinsics = form.config, form.intrinsics
+    with clock.time("schedule"):
+        schedule = template.schedule(form, candidate.knobs)
+    with clock.time("lower"):
+        nest = lower_to_intrinsics(schedule, config, intrinsics)
+    with clock.time("emit"):
+        placed = PlacedNest(config, interleave_buffers(nest, form.interleaves, config),
+                            collect_intrinsics(config, intrinsics))
+        dram = dram_of(placed.nest, placed.bits)
+        found = emit_words(placed, MOST_INSTRUCTIONS)
+    with clock.time(OLD):
+        code, micro_ops = Emitter(placed).emit_objects()
+    if found is not None:
+        assert found[0].tobytes() == code.tobytes(), "both emitters give the same stream"
+        assert found[1].tolist() == list(map(list, micro_ops))
+        code, words = found
+    with clock.time("tokens"):
+        program = program_of(config, dram, code, words if found else micro_ops, hide_latency=True)
+    with clock.time("decode"):
+        ready = Ready(program, config)
+        _ = ready.prepared
+    with clock.time("simulate"):
+        ready.simulate(None, None)
+    return len(program.code)
+
+
+def measure_layer(name: str, shape: str, spec: Any, options: argparse.Namespace) -> list[
+        dict[str, Any]]:
+    """A row for the first candidate, and one for the mean of the others."""
+    config, operator = load_config(options.config), operator_of(spec)
+    ranked = rank_candidates(operator.template, operator.forms_of(spec, config))
+    rows = []
+    plans.STORES[:] = [plans.PlanStore()]
+    for label, some in (("cold", ranked[:1]), ("batch", ranked[1:options.batch])):
+        clock, instructions = Stopwatch(), 0
+        for each in some:
+            instructions += measure_candidate(operator.template, each, clock)
+        spent = {step: each / max(1, len(some)) for step, each in clock.spent.items()}
+        rows.append({"layer": f"{name} {label}", "shape": shape, "kind": label,
+                     "instructions": instructions / max(1, len(some)), **spent,
+                     "total": sum(spent[step] for step in STEPS)})
+    return rows
+
+
+def measure(options: argparse.Namespace) -> Outcome:
+    layers = [each for each in RESNET_18 if each.offloaded]
+    warm = layers[0]
+    measure_layer(warm.vta, warm.shape, warm.spec, argparse.Namespace(
+        config=options.config, batch=2))            # loads what is compiled
+    rows = [row for each in layers
+            for row in measure_layer(each.vta, each.shape, each.spec, options)]
+    for kind in ("cold", "batch"):
+        some = [row for row in rows if row["kind"] == kind]
+        rows.append({"layer": f"mean, {kind}", "shape": "", "kind": f"mean {kind}", **{
+            key: sum(row[key] for row in some) / len(some)
+            for key in ("instructions", *STEPS, OLD, "total")}})
+
+    def milliseconds(value: float) -> str:
+        return f"{value:.2f}"
+    return Outcome(
+        benchmark="tuning", title="Milliseconds of a candidate, one processor",
+        columns=(Column("layer", "layer"), Column("instructions", "words", lambda n: f"{n:.0f}"),
+                 *(Column(step, step, milliseconds) for step in STEPS),
+                 Column("total", "total", milliseconds),
+                 Column(OLD, "emit as objects", milliseconds)),
+        rows=rows, facts={"config": options.config, "batch": options.batch})
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", default="base", help="a preset or a file (base)")
+    parser.add_argument("--batch", type=int, default=64, help="candidates of each layer (64)")
+
+
+if __name__ == "__main__":
+    main(measure, __doc__.splitlines()[0] if __doc__ else "", arguments)
