@@ -23,6 +23,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Compiled: TypeAlias = Any       # of numba, which has no types
 
 njit: Compiled = numba.njit
+typeof: Compiled = numba.typeof
+omitted: Compiled = numba.types.Omitted
 OPTIONS = {"error_model": "numpy", "_nrt": False}
 NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -34,13 +36,14 @@ def entry(function: Function) -> Function:
     return compiled
 
 
-def call_directly(dispatcher: Compiled) -> Function:
+def call_directly(compiled: Function) -> Function:
     """A compiled function, called without numba's dispatch, which looks at every array in dozens
     and takes longer than a short stream. Arguments are arrays, numbers and tuples of these; one
     with a default is left out. Other compiled functions cannot call it."""
     known: dict[tuple[object, ...], Function] = {}
+    dispatcher: Compiled = compiled
 
-    @wraps(dispatcher)
+    @wraps(compiled)
     def call(*arguments: object) -> object:
         kinds: list[object] = []
         _add_kinds(arguments, kinds)
@@ -48,8 +51,7 @@ def call_directly(dispatcher: Compiled) -> Function:
         if found is not None:
             return found(*arguments, 0.0)           # numba passes something for a default, too
         result = dispatcher(*arguments)
-        signature = (*(numba.typeof(each) for each in arguments), numba.types.Omitted(
-            dispatcher.py_func.__defaults__[0]))
+        signature = (*map(typeof, arguments), omitted(dispatcher.py_func.__defaults__[0]))
         if signature in dispatcher.overloads:
             known[tuple(kinds)] = dispatcher.overloads[signature].entry_point
         return result
