@@ -103,7 +103,7 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
                     "score": after, "sqnr": _sqnr(right, outputs), **more}
 
         start = process_time()
-        found = microtron.quantize(path, calibration)
+        found = microtron.quantize(path, calibration, shapes=case.shapes)
         seconds = process_time() - start
         target = folder / "microtron.onnx"
         found.save(target)
@@ -112,11 +112,12 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
                 for values in map(integer.run, samples)]
         steps = layer_steps(found.graph, stored_by_onnxruntime(target.read_bytes(), samples[0]),
                             samples[0])
-        placement = place(found.graph, config, lambda doing: None)
+        placement = {} if config == "none" else place(
+            found.graph, config, lambda doing: None).to_dict()
         yield row("microtron", mine, steps_to_onnxruntime=max(steps.values()),
                   processor_seconds=seconds,
                   used=[step[0] for step in found.report.techniques if step[3]],
-                  **placement.to_dict())
+                  **placement)
         for method in ("MinMax", "Entropy"):
             other = folder / f"{method}.onnx"
             by_onnxruntime(source, other, calibration, method)
@@ -172,7 +173,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
         rows=rows, facts={"config": arguments.config},
         details=tuple(f"{each['model']}: {each['accelerator_percent']:.1f} % of MACs on the "
                       f"accelerator, {each['handovers']} hand-overs, {each['cycles']:,} cycles"
-                      for each in rows if each["tool"] == "microtron"))
+                      for each in rows if "handovers" in each))
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -180,7 +181,7 @@ def options(parser: argparse.ArgumentParser) -> None:
                         "paths of files that take pictures")
     parser.add_argument("--preprocess", help="how files given by a path take pictures, as for "
                         "`microtron quantize`")
-    parser.add_argument("--config", default="base")
+    parser.add_argument("--config", default="base", help="to compile for; none leaves that out")
     parser.add_argument("--judged", type=int, default=JUDGED, help="samples that are judged")
 
 

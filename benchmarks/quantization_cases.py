@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ class Case:
     file: str
     calibration: Callable[[Path], list[Sample]]
     judged: Callable[[Path], tuple[list[Sample], Array | None]]
-    score: Callable[[list[Array], list[Sample], Array | None], float] = lambda *_: float("nan")
+    score: Callable[[list[Array], list[Sample], Array | None], float]
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)    # of inputs without any
 
 
 def _cifar(data: Path, file: str, name: str, *, normalized: bool) -> tuple[list[Sample], Array]:
@@ -119,6 +120,16 @@ CASES = (
 
 
 
+def _inputs(path: str) -> list[str]:
+    if path.endswith(".tflite"):
+        return list(microtron.read_model(path).inputs)
+    import onnx
+
+    graph = onnx.load(path, load_external_data=False).graph
+    known = {each.name for each in graph.initializer}
+    return [each.name for each in graph.input if each.name not in known]
+
+
 def given_case(path: str, preprocess: str) -> Case:
     """A file that is not of ../shared/models, with the pictures there."""
     from microtron.quantization.images import image_folder
@@ -126,10 +137,13 @@ def given_case(path: str, preprocess: str) -> Case:
     def pictures(folder: Path) -> list[Sample]:
         return [{name: image} for image in image_folder(folder, preprocess)]
 
-    inputs = list(microtron.read_model(path).inputs)
+    inputs = _inputs(path)
     if len(inputs) != 1:
         raise microtron.MicrotronError(f"{path} has the inputs {', '.join(inputs)}, but a file "
                                        f"that is given by its path must have one")
     [name] = inputs
+    models = model_folder()
+    shapes = {} if models is None or path.endswith(".tflite") else {
+        name: next(iter(image_folder(models / "data" / "imagenet_calib32", preprocess))).shape}
     return Case(path, lambda data: pictures(data / "imagenet_calib32"),
-                lambda data: (pictures(data / "imagenet_100"), None), top1)
+                lambda data: (pictures(data / "imagenet_100"), None), top1, shapes)

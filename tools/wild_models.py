@@ -8,9 +8,10 @@ Nothing is downloaded. Every .onnx and .tflite file in the folders, and in the w
 tarballs there, is compiled once whatever it is called, in a process of its own with a time limit. A
 model whose inputs are open is tried again with the options that its error proposes. Outputs are
 compared with ONNX Runtime without optimizations, or with LiteRT. With --quantize, a float file is
-quantized with random data first, and compared with ONNX Runtime on the quantized file, each layer
-by itself: how many of its MACs the accelerator takes is what counts then. The exit code is 1 if an
-answer is wrong or a process crashed.
+quantized with random data first: each layer is compared with ONNX Runtime on the quantized file,
+and the outputs with those of the same integers on the CPU. How far they are from ONNX Runtime's, to
+which single steps of many layers add up, is only reported. How many of its MACs the accelerator
+takes is what counts then. The exit code is 1 if an answer is wrong or a process crashed.
 """
 
 from __future__ import annotations
@@ -122,7 +123,11 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
         outputs = list(model.run(inputs, "functional").outputs.values())
     except MicrotronError as error:
         return {**found, "verdict": "refused", "reason": str(error)}
-    return {**found, **compare(outputs, expected)}
+    if not quantize:
+        return {**found, **compare(outputs, expected)}
+    whole = compare(outputs, expected)
+    return {**found, **compare(outputs, run_on_cpu(graph, inputs)),
+            **{name: whole[name] for name in ("error", "cosine") if name in whole}}
 
 
 def compare_layers(graph: Any, path: Path, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -131,6 +136,14 @@ def compare_layers(graph: Any, path: Path, inputs: dict[str, Any]) -> dict[str, 
 
     steps = layer_steps(graph, stored_by_onnxruntime(path.read_bytes(), inputs), inputs)
     return {"layers": len(steps), "steps": max(steps.values())}
+
+
+def run_on_cpu(graph: Any, inputs: dict[str, Any]) -> list[Any]:
+    """The outputs of a quantized graph by the CPU half, with the accelerator's integers."""
+    from microtron.quantization.report import IntegerModel
+
+    found = IntegerModel(graph).run(inputs)
+    return [found[name] for name in graph.outputs]
 
 
 def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any, Path, Any]:
