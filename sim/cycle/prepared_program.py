@@ -12,7 +12,8 @@ import numpy.typing as npt
 from ...isa.address_map import place_windows
 from ...isa.config import Config
 from ...isa.instructions import Buffer, Engine, Load, MicroOp
-from ...isa.program import Program
+from ...isa.program import Program, Segment
+from ...isa.stream import Stream
 from ..twins.decode import Column, Rows, decode_rows
 from .bundles import Given, Loads
 
@@ -96,12 +97,18 @@ def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
 
 def prepare(program: Program, config: Config) -> Prepared:
     """A program, for an accelerator with the same tiles and scratchpads."""
-    bases = place_windows(program)
+    return prepare_code(program.code, program.segments, place_windows(program), config)
+
+
+def prepare_code(code: Stream, segments: Sequence[Segment], bases: Sequence[int],
+                 config: Config) -> Prepared:
+    """The same for an array of instructions, and windows that begin at `bases`, the code's
+    first."""
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
-    code = decode_rows(program.code, config, program.segments, bases[1:])
-    return Prepared(config=config, code=code, positions=_positions(code), bases=bases,
-                    moved=moved, micro_ops=_micro_ops(program, code))
+    rows = decode_rows(code, config, segments, bases[1:])
+    return Prepared(config=config, code=rows, positions=_positions(rows), bases=bases,
+                    moved=moved, micro_ops=_micro_ops(code, rows))
 
 
 def _positions(code: Rows) -> npt.NDArray[np.int64]:
@@ -114,7 +121,7 @@ def _positions(code: Rows) -> npt.NDArray[np.int64]:
     return table
 
 
-def _micro_ops(program: Program, code: Rows) -> MicroOps:
+def _micro_ops(stream: Stream, code: Rows) -> MicroOps:
     """Of all loads of micro-ops that end, tile by tile. Where planes of a load overlap, the last
     one counts, so no load has more tiles than the scratchpad."""
     loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
@@ -136,7 +143,7 @@ def _micro_ops(program: Program, code: Rows) -> MicroOps:
     counts = np.bincount(of, minlength=len(loads))
     span[loads, 1] = np.cumsum(counts)
     span[loads, 0] = span[loads, 1] - counts
-    segment = program.code.view(Load.dtype())["segment"][loads].astype(np.int64)
+    segment = stream.view(Load.dtype())["segment"][loads].astype(np.int64)
     return MicroOps(tile=words["sram"][of] + at, span=span, sources=_sources(
         segment[of], offset // MicroOp.size + column))
 

@@ -75,7 +75,8 @@ def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end:
         if step < 0:
             return 0
         if step > 0:            # its last value in a period is one above where the next begins
-            times = min(times, max(0, value - floors[place - SAME] + 1) // step)
+            room = max(0, value - floors[place - SAME] + 1)
+            times = min(times, room if step == 1 else room // step)     # division takes long
     return times
 
 

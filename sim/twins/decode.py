@@ -97,7 +97,7 @@ def decode_rows(code: Stream, config: Config, segments: Sequence[Segment],
                 bases: Sequence[int]) -> Rows:
     """The rows of a program whose segments begin at `bases`."""
     rows = np.zeros((len(code), len(AT)), np.int64)
-    legal = _is_well_formed(code)
+    legal, raw = _is_well_formed(code), as_bytes(code)
     for kind, positions, found in rows_by_kind(code):
         words, table = found.T, Table(len(positions))
         targets, sources = COPIES[kind]
@@ -106,7 +106,8 @@ def decode_rows(code: Stream, config: Config, segments: Sequence[Segment],
         broken = False
         for each, _ in (*kind.rules(fields), *kind.lacks(fields, config)):
             broken = broken | each
-        table["legal"] = legal[positions] & ~np.asarray(broken, np.bool_)
+        table["legal"] = (legal[positions] & _have_members(raw[positions], kind)
+                          & ~np.asarray(broken, np.bool_))
         _FILL[kind](table, fields, config)
         if kind in (Load, Store):
             _place(table, fields.segment, segments, bases, writes=kind is Store)
@@ -126,34 +127,46 @@ def _fields(words: Column, kind: type[Instruction]) -> Fields:
 
 
 @cache
-def _good_bytes() -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """A number for each opcode; and by this number, place in the word and value of the byte there,
-    whether the byte is allowed: reserved bytes must be zero, and some fields must be members of an
-    enum."""
-    numbers = np.zeros(256, np.intp)
-    good = np.zeros((len(ISA) + 1, INSTRUCTION_BYTES, 256), np.bool_)
-    for number, kind in enumerate(ISA, 1):
-        numbers[kind.opcode] = number
-        good[number] = True
-        good[number, list(reserved_bytes(kind)), 1:] = False
+def _reserved_bits() -> npt.NDArray[np.uint64]:
+    """For each opcode, the bits of an instruction that must be zero; all, if there is no such
+    opcode."""
+    masks = np.full((256, INSTRUCTION_BYTES), 0xFF, np.uint8)
+    for kind in ISA:
+        masks[kind.opcode] = 0
+        masks[kind.opcode, list(reserved_bytes(kind))] = 0xFF
+    return masks.view(np.uint64)
+
+
+@cache
+def _members() -> dict[type[Instruction], list[tuple[int, npt.NDArray[np.bool_]]]]:
+    """The bytes of each instruction that are members of an enum, or sets of them: where a byte is,
+    and by its value, whether it is allowed."""
+    found: dict[type[Instruction], list[tuple[int, npt.NDArray[np.bool_]]]] = {}
+    values = np.arange(256)
+    for kind in ISA:
+        found[kind] = []
         for field in fields_of(kind):
             if field.kind is not None:
                 assert field.scalar.bytes == 1
                 members = [int(each) for each in field.allowed or field.kind]
-                values = np.arange(256)
-                fine = (values & ~sum(members) == 0 if field.is_flags
-                        else np.isin(values, members))
-                good[number, field.offset:field.offset + field.bytes] = fine
-    return numbers, good
+                fine = values & ~sum(members) == 0 if field.is_flags else np.isin(values, members)
+                found[kind] += [(field.offset + place, fine) for place in range(field.bytes)]
+    return found
 
 
 def _is_well_formed(code: Stream) -> npt.NDArray[np.bool_]:
-    """Which words are instructions as far as single bytes can tell."""
-    numbers, good = _good_bytes()
-    raw = as_bytes(code)
-    found: npt.NDArray[np.bool_] = good[numbers[raw[:, :1]], np.arange(INSTRUCTION_BYTES), raw]
-    well: npt.NDArray[np.bool_] = np.logical_and.reduce(found, axis=1)
+    """Which words are instructions with nothing in reserved bytes."""
+    words = as_bytes(code).view(np.uint64)
+    well: npt.NDArray[np.bool_] = ~(words & _reserved_bits()[code["opcode"]]).any(axis=1)
     return well
+
+
+def _have_members(raw: npt.NDArray[np.uint8], kind: type[Instruction]) -> npt.NDArray[np.bool_]:
+    """Of which words all bytes that should be members of an enum are."""
+    fine = np.ones(len(raw), np.bool_)
+    for place, allowed in _members()[kind]:
+        fine &= allowed[raw[:, place]]
+    return fine
 
 
 def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
