@@ -109,17 +109,33 @@ class _Change:
     def _cut(self, name: str, node: Node, cut: Slice) -> bool:
         x = self.edit.graph.type_of(cut.x)
         rows, columns = self.pixels
-        if any(step != 1 for step in cut.steps) or any(
-                x.shape[axis] != node.type.shape[axis] for axis in (0, self.channels)) or (
+        if any(step != 1 for step in cut.steps) or x.shape[0] != node.type.shape[0] or (
                 not is_image(x) or cut.x in self.edit.graph.constants):
             return False
         kernel = (x.shape[rows] - node.type.shape[rows] + 1,
                   x.shape[columns] - node.type.shape[columns] + 1)
         if kernel == (1, 1) or node.type.size * kernel[0] * kernel[1] > MOST_PRODUCTS:
             return False
-        self._window(name, node, cut.x, kernel, (cut.starts[rows], cut.starts[columns]),
-                     (0, 0, 0, 0), is_result=True)
+        self._window(name, node, self._some_channels(name, node, cut), kernel,
+                     (cut.starts[rows], cut.starts[columns]), (0, 0, 0, 0), is_result=True)
         return True
+
+    def _some_channels(self, name: str, node: Node, cut: Slice) -> str:
+        """What a slice is cut from, without the channels that it leaves out: a 1 × 1 convolution
+        with rows of the identity, which is read where it lies."""
+        x, count = self.edit.graph.type_of(cut.x), node.type.shape[self.channels]
+        if x.shape[self.channels] == count:
+            return cut.x
+        chosen = np.eye(count, x.shape[self.channels], cut.starts[self.channels], np.int8)
+        weights = self.edit.constant(f"{name}.channels.weights", chosen[..., None, None],
+                                     Quantization((1.0,)))
+        shape = list(x.shape)
+        shape[self.channels] = count
+        result = self.edit.fresh(f"{name}.channels")
+        self.edit.put(result, Conv(x=cut.x, weights=weights, channel_axis=self.channels,
+                                   scales=(1.0,)),
+                      TensorType(tuple(shape), x.dtype, x.quantization), node.origin)
+        return result
 
     def _window(self, name: str, node: Node, x: str, kernel: tuple[int, int],
                 tap: tuple[int, int], pads: Pads, *, is_result: bool = False) -> str:
@@ -131,7 +147,8 @@ class _Change:
         conv = Conv(x=x, weights=weights, groups=depth, pad=pads, channel_axis=self.channels,
                     scales=(1.0,))
         result = name if is_result else self.edit.fresh(name)
-        type_ = conv.infer(self.edit.graph.type_of(x), self.edit.constants[weights].type)
+        before = self.edit.nodes[x].type if x in self.edit.nodes else self.edit.graph.type_of(x)
+        type_ = conv.infer(before, self.edit.constants[weights].type)
         self.edit.put(result, conv, TensorType(type_.shape, "int8", node.type.quantization),
                       node.origin)
         return result

@@ -57,18 +57,19 @@ def test_large_images_stay():
 @pytest.mark.parametrize("channel_axis", [1, 3])
 @pytest.mark.parametrize(("start", "stop"), [((1, 0), (5, 4)), ((0, 0), (4, 4)), ((3, 1), (5, 3)),
                                              ((2, 3), (3, 4))])
-def test_rows_and_columns_are_cut_off(channel_axis, start, stop):
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (0, 2), (1, 3), (1, 2)])
+def test_rows_and_columns_are_cut_off(channel_axis, start, stop, first, last):
     known, builder = Quantization((0.5,), (-7,)), Builder()
     shape = (2, 3, 5, 4) if channel_axis == 1 else (2, 5, 4, 3)
     builder.input("x", TensorType(shape, "int8", known))
     pool(builder, "pool", "x", channel_axis, known)
-    ends = [(0, 2), *[(0, 3)] * (channel_axis == 1), *zip(start, stop, strict=True),
-            *[(0, 3)] * (channel_axis == 3)]
+    ends = [(0, 2), *[(first, last)] * (channel_axis == 1), *zip(start, stop, strict=True),
+            *[(first, last)] * (channel_axis == 3)]
     builder.add("y", Slice(x="pool", starts=tuple(each for each, _ in ends),
                            stops=tuple(each for _, each in ends), steps=(1,) * 4),
                 quantization=known)
     found = changed(rows_as_windows, builder.graph(("y",)))
-    assert kinds(found) == ["Pool", "Conv"]
+    assert kinds(found) == ["Pool", *["Conv"] * (1 if last - first == 3 else 2)]
 
 
 def test_what_no_window_is_next_to_stays():
