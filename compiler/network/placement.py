@@ -10,6 +10,7 @@ from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.pointwise.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.pointwise.unary import Cast
+from .column_layouts import choose_columns
 from .fusion import fuse_tasks
 from .kernel_search import KernelSearch
 from .network import Decision, Where
@@ -56,15 +57,25 @@ def _compile_tasks(graph: Graph, kernels: KernelSearch, tasks: dict[str, Task],
                    decisions: dict[str, Decision], apart: dict[str, dict[str, Task]]) -> None:
     """Compile every task by itself, and leave to the CPU what finds no room. `apart` has the tasks
     that were fused, by the node that stands for all."""
+    columns = choose_columns(graph, tasks, decisions, kernels)
+    tasks |= {name: columns.apply(name, task) for name, task in tasks.items()}
     waiting = list(tasks)
     for number, name in enumerate(waiting):
+        if name not in tasks:
+            continue                            # was waiting twice
         kernels.say(f"compiling {graph.title(name)} ({number + 1} of {len(waiting)})")
         try:
             with attributed_to(graph.title(name)):
                 kernels.kernel(tasks[name].spec)
         except CompileError as error:
+            if columns.concern(name, tasks[name]):      # no room: a tile for each column
+                columns = columns.without(name, *tasks[name].reads.values())
+                changed = {each: columns.apply(each, task) for each, task in tasks.items()}
+                waiting += [each for each, task in changed.items() if task.spec != tasks[each].spec]
+                tasks |= changed
+                continue
             if name in apart:                   # no room for both: each for itself
-                tasks |= apart[name]
+                tasks |= {each: columns.apply(each, task) for each, task in apart[name].items()}
                 decisions |= dict.fromkeys(apart[name], Decision(Where.ACCELERATOR))
                 waiting += apart[name]
             else:

@@ -140,7 +140,12 @@ class Layout:
 def ways_of(config: Config, block: int) -> int:
     """How many tiles of `block` lanes are one in memory, where activations lie in tiles of the
     larger block."""
-    return max(config.block_in, config.block_out) // block
+    return largest_block(config) // block
+
+
+def largest_block(config: Config) -> int:
+    """Lanes of a tile in memory where activations lie in tiles of the larger block."""
+    return max(config.block_in, config.block_out)
 
 
 def memory_block(config: Config, block: int) -> int:
@@ -180,10 +185,17 @@ def tile_layout(source: Shape, outer: Sequence[int], rows: tuple[int, int],
 
 
 def tile_images(images: int, channels: int, height: int, width: int, config: Config,
-                block: int) -> Layout:
-    """(n, channel, y, x) → (n block, channel block, y, x, batch, lane)"""
-    return tile_layout((images, channels, height, width), range(4), (0, config.batch), (1, block),
-                       config.depthwise_lanes)
+                block: int, columns: int = 1) -> Layout:
+    """(n, channel, y, x) → (n block, channel block, y, x, batch, lane); if several columns share a
+    tile, (n, channel block, y, group of columns, column, lane), one image after the other"""
+    shape = images, channels, height, width
+    if columns > 1:
+        pixel = block // columns
+        return Layout((Stage(shape, (images, -(-channels // pixel), height, -(-width // columns),
+                                     columns, pixel),
+                             ((0, 1), (1, pixel), (2, 1), (3, columns), (3, 1), (1, 1)),
+                             (0,) * len(shape)),))
+    return tile_layout(shape, range(4), (0, config.batch), (1, block), config.depthwise_lanes)
 
 
 def tile_rows(matrices: int, rows: int, columns: int, config: Config, block: int, *,

@@ -45,7 +45,7 @@ from ...nest.nest import (
     with_children,
 )
 
-IN_ORDER = (Scope.INP, Scope.OUT)       # scratchpads in which instructions may walk in any order
+IN_ORDER = (Scope.INP, Scope.ACC, Scope.OUT)    # in which instructions may walk in any order
 BLOCK_RANK = 5                          # dimensions of images from channel blocks on
 
 Interleaves = Mapping[str, Interleave]  # by the name of a buffer in DRAM
@@ -146,6 +146,7 @@ def _groups_of_lanes(nest: Nest, in_dram: Mapping[Buffer, Buffer],
                      config: Config) -> dict[Buffer, Buffer]:
     """Buffers of scratchpads whose tiles are groups of lanes of those that the scratchpad has."""
     found: dict[Buffer, Buffer] = {}
+    dimensions = _grouped_dimensions(nest, in_dram)
     blocks = {Scope.INP: config.block_in, Scope.ACC: config.block_out, Scope.OUT: config.block_out}
     for each in statements_of(nest.body):
         if isinstance(each, Allocate) and not each.buffer.tile_rows:
@@ -154,7 +155,8 @@ def _groups_of_lanes(nest: Nest, in_dram: Mapping[Buffer, Buffer],
             if ways > 1 and each.slide is not None:
                 raise CompileError(f"{buffer.name} slides, which groups of lanes cannot")
             if ways > 1:
-                order = Interleave(max(0, len(buffer.shape) - BLOCK_RANK), ways, whole=True)
+                order = Interleave(dimensions.get(buffer, max(0, len(buffer.shape) - BLOCK_RANK)),
+                                   ways, whole=True)
                 found[buffer] = replace(buffer, interleave=order)
     for each in statements_of(nest.body):
         if isinstance(each, Copy):
@@ -163,6 +165,19 @@ def _groups_of_lanes(nest: Nest, in_dram: Mapping[Buffer, Buffer],
                         dram, chip, found[chip.buffer].interleave, in_dram.get(dram.buffer)):
                     raise CompileError(f"a copy of {dram.buffer.name} cuts through its tiles; only "
                                        f"whole tiles are moved")
+    return found
+
+
+def _grouped_dimensions(nest: Nest, in_dram: Mapping[Buffer, Buffer]) -> dict[Buffer, int]:
+    """Which dimension of a buffer is interleaved in DRAM, from or to which it is copied: channel
+    blocks, or columns that share a tile."""
+    found: dict[Buffer, int] = {}
+    for each in statements_of(nest.body):
+        if isinstance(each, Copy):
+            for chip, dram in ((each.source, each.target), (each.target, each.source)):
+                order = in_dram[dram.buffer].interleave if dram.buffer in in_dram else None
+                if order is not None:
+                    found[chip.buffer] = order.dimension
     return found
 
 
@@ -187,17 +202,19 @@ def _is_multiple(form: Affine | None, ways: int) -> bool:
 def _conflicting_buffers(statement: Statement, wanted: Mapping[Buffer, Interleave],
                          loops: tuple[Axis, ...] = ()) -> Iterator[Buffer]:
     """Buffers whose interleaved dimension an intrinsic walks along in more than one of the loops
-    around it, or in steps."""
+    around it, in steps, or unlike that of another buffer."""
     if isinstance(statement, Loop) and statement.kind == LoopKind.SERIAL:
         yield from _conflicting_buffers(statement.body, wanted, (*loops, statement.axis))
     elif isinstance(statement, When):
         yield from _conflicting_buffers(statement.body, wanted, loops)
     elif isinstance(statement, Invoke):
         touched = [each for each in statement.regions if each.buffer in wanted]
-        for region in touched:
-            form = affine(region.start[wanted[region.buffer].dimension])
+        forms = [affine(each.start[wanted[each.buffer].dimension]) for each in touched]
+        alike = len({wanted[each.buffer].ways for each in touched}) < 2 and all(
+            each == forms[0] for each in forms)
+        for region, form in zip(touched, forms, strict=True):
             steps = [] if form is None else [form.of(axis) for axis in loops if form.of(axis)]
-            if form is None or len(touched) > 1 or steps not in ([], [1]):
+            if form is None or not alike or steps not in ([], [1]):
                 yield region.buffer
     elif isinstance(statement, Start):
         yield statement.target.buffer

@@ -31,7 +31,7 @@ from ...nest.nest import (
     Statement,
     statements_of,
 )
-from .interleave_buffers import memory_shape
+from .interleave_buffers import is_spread, memory_shape
 
 SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
                Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
@@ -67,7 +67,9 @@ def strides_of(buffer: Buffer) -> list[int]:
     is interleaved."""
     leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
     strides = [prod(leading[place + 1:]) for place in range(len(leading))]
-    return strides if buffer.interleave is None else strides[:-1]
+    if buffer.interleave is None:
+        return strides
+    return strides[:-1] if is_spread(buffer, buffer.interleave) else [*strides[:-2], 1]
 
 
 def tile_index(region: Region, pitch: int | None = None) -> Affine:
@@ -76,8 +78,9 @@ def tile_index(region: Region, pitch: int | None = None) -> Affine:
     total, strides = Affine(), strides_of(region.buffer)
     if pitch is not None:
         strides[_outermost(region.buffer)] = pitch
-    if region.buffer.interleave is not None:
-        strides[region.buffer.interleave.dimension] = 0
+    order = region.buffer.interleave
+    if order is not None and is_spread(region.buffer, order):
+        strides[order.dimension] = 0
     for index, stride in zip(region.start, strides, strict=False):
         form = affine(index)
         if form is None:
@@ -160,9 +163,20 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
             if first + (count - 1) * step + tiles > capacity:
                 raise CompileError(f"{buffer.name} does not find banks of its own")
         else:
-            first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles)
+            first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles,
+                                    later=_tiles_loaded_later(statement),
+                                    loaded=_is_loaded(statement))
         return Place(first, tiles, step, statement.copies)
+    fresh = -(-top // config.acc_bank_tiles) * config.acc_bank_tiles
+    if count > 1 and _has_sums_before(places) and fresh + count * tiles <= capacity:
+        top = fresh                     # a load would wait for the gemm
     return Place(top, tiles, tiles, statement.copies)
+
+
+def _has_sums_before(places: Mapping[Buffer, Place]) -> bool:
+    """Whether other buffers of the accumulator have a place already, in banks of their own."""
+    return any(buffer.scope == Scope.ACC and place.step > place.tiles
+               for buffer, place in places.items())
 
 
 def _spread_over_banks(statement: Allocate, config: Config, top: int, count: int) -> Place | None:
@@ -179,20 +193,36 @@ def _spread_over_banks(statement: Allocate, config: Config, top: int, count: int
     return Place(top, (indices - 1) * pitch + size, size, copies, pitch)
 
 
-def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int) -> tuple[int, int]:
+def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int, *,
+              later: int, loaded: bool) -> tuple[int, int]:
     """Where the first of several copies begins, and how far from one another they are, so that no
     two of them share a bank; side by side if that is not possible. What lies before, such as
     parameters, is loaded while the gemm holds a bank of its sums, or read by the ALU together with
-    them: it gets a bank of its own too, if there is one."""
-    for first in (-(-top // bank) * bank, top):
+    them: it gets a bank of its own too, if there is one. Copies are as far apart as possible, or
+    as close, if that leaves whole banks to tiles that are loaded `later`. These rather share a bank
+    with one another than with sums: the load, and all after it, would wait for the gemm."""
+    fresh = -(-top // bank) * bank
+    for first in (fresh, top):
         most = (capacity - first - tiles) // (count - 1)
         steps = [*range(bank, most + 1, bank), *range(bank - first % bank, most + 1, bank)]
-        for step in sorted(steps, reverse=True):
+        if loaded and first != fresh and fresh + count * tiles <= capacity:
+            return fresh, tiles
+        close = [step for step in sorted(steps) if later and
+                 -(-(first + (count - 1) * step + tiles) // bank) * bank + later <= capacity]
+        for step in (*close, *sorted(steps, reverse=True)):
             begins = [(first + number * step) // bank for number in range(count)]
             ends = [(first + number * step + tiles - 1) // bank for number in range(count)]
             if all(end < begin for end, begin in zip(ends, begins[1:], strict=False)):
                 return first, step
     return top, tiles
+
+
+def _tiles_loaded_later(statement: Allocate) -> int:
+    """Tiles of the accumulator that are loaded in turn, such as shortcuts of residual additions,
+    and get a place after this buffer."""
+    return sum(each.copies * tiles_of(each.buffer) for each in statements_of(statement.body)
+               if isinstance(each, Allocate) and each.buffer.scope == Scope.ACC
+               and each.copies > 1 and _is_loaded(each))
 
 
 def _in_next_banks(top: int, tiles: int, bank: int,

@@ -34,7 +34,7 @@ from ...nest.nest import (
     statements_of,
 )
 from .conditions import Clipped, Limit, Values, clip_loops, limits_of
-from .interleave_buffers import Run, runs_of
+from .interleave_buffers import Run, is_spread, runs_of
 from .scratchpads import Place, strides_of, tile_index
 from .transfers import ends_of, transfer_of
 
@@ -93,8 +93,8 @@ class Blocks(NamedTuple):
 
 def _blocks_of(region: Region, axes: tuple[Axis, ...]) -> Blocks | None:
     order = region.buffer.interleave
-    if order is None:
-        return None
+    if order is None or not is_spread(region.buffer, order):
+        return None                     # one after the other
     form = affine_form(region.start[order.dimension])
     loops = [number for number, axis in enumerate(axes) if form.of(axis)]
     assert [form.of(axes[number]) for number in loops] in ([], [1]), "others are not interleaved"

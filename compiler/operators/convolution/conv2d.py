@@ -8,7 +8,7 @@ multiplier and shift. What a zero point of the input adds to a sum is part of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ....isa.config import Config
@@ -16,37 +16,33 @@ from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
-from ..description import extent, setting
+from ..description import setting
 from ..form import ACCUMULATOR_BYTES, TensorForm, blocks_of, requantize_sum
-from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
+from ..layout import Layout, interleaves, memory_block, tile_images
 from ..packing import (
+    PARAMETERS,
     Array,
     Operand,
     bias_with_zero_point,
-    pack_activations,
     pack_parameters,
     pack_weights,
     parameter_operands,
-    unpack_activations,
     weight_operand,
     weight_planes,
 )
-from ..sliding_window import Windowed
 from ..work import Work, rows_read, weight_bytes
 from .output_tiles import AluSteps
+from .packed_columns import Convolution, PackedColumns
 
 MOST_PLANES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv2d(Windowed):
+class Conv2d(Convolution):
     """A convolution. Weights are (channels_out, channels_in, y, x)."""
 
     operator: ClassVar[str] = "conv2d"
 
-    channels_in: int = extent("channels of the input")
-    channels_out: int = extent("channels of the output")
-    kernel: tuple[int, int] = extent("rows and columns of the kernel", (3, 3))
     planes: int = setting("numbers whose sum a weight is: 2 where weights have a bit more, as "
                           "uint8 weights without their zero point have", 1, low=1,
                           high=MOST_PLANES)
@@ -82,6 +78,22 @@ class Conv2dForm(TensorForm):
     parameters: Tensor
     sums: Tensor
     between: AluSteps | None = None     # of the ALU, from sums to results
+    packed_columns: PackedColumns[Conv2d] | None = None     # what `spec` is made from, if any
+
+    @property
+    def later_columns(self) -> int:
+        """Columns of the input that only later output blocks see."""
+        packed = self.packed_columns
+        return 0 if packed is None else packed.later * (packed.outputs - 1)
+
+    @property
+    def asked(self) -> Conv2d:
+        """The convolution before columns became channels."""
+        return self.spec if self.packed_columns is None else self.packed_columns.image
+
+    @property
+    def description(self) -> Conv2d:
+        return self.asked
 
     @property
     def extents(self) -> tuple[int, int, int]:
@@ -102,14 +114,15 @@ class Conv2dForm(TensorForm):
         spec, config = self.spec, self.config
         blocks = blocks_of(spec.channels_out, config.block_out)
         pixels = blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
-        return Work(macs=spec.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
+        asked = self.asked
+        return Work(macs=asked.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
                     * spec.planes * blocks_of(spec.channels_in, config.block_in),
-                    bytes=convolution_bytes(spec, spec.channels_in, config),
+                    bytes=convolution_bytes(asked, asked.channels_in, config),
                     passes=pixels * blocks)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        spec = self.spec
+        spec = self.asked
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_out, spec.channels_in, *spec.kernel), self.config,
                                spec.planes),
@@ -117,24 +130,41 @@ class Conv2dForm(TensorForm):
 
     @property
     def layouts(self) -> dict[str, Layout]:
-        spec, config = self.spec, self.config
-        return {"data": tile_images(spec.images, spec.channels_in, spec.height, spec.width,
-                                     config, memory_block(config, config.block_in)),
-                "output": tile_images(spec.images, spec.channels_out, *spec.out_shape,
-                                       config, memory_block(config, config.block_out))}
+        spec, config = self.asked, self.config
+        return {"data": self._data_tiles(),
+                "output": tile_images(
+                    spec.images, spec.channels_out, *spec.out_shape, config,
+                    memory_block(config, config.block_out), spec.columns_out)}
+
+    def _data_tiles(self) -> Layout:
+        spec, config = self.asked, self.config
+        return tile_images(spec.images, spec.channels_in, spec.height, spec.width, config,
+                           memory_block(config, config.block_in), spec.columns_in)
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
-        return interleaves(self.config)
+        if self.packed_columns is None:
+            return interleaves(self.config)
+        return {name: Interleave(1, ways)
+                for name, ways in self.packed_columns.ways.items() if ways > 1}
+
+    def ways(self, name: str) -> int:
+        """Channel blocks of a tensor that are one tile in memory, or lie side by side."""
+        order = self.interleaves.get(name)
+        return 1 if order is None else order.ways
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        config = self.config
-        data = pack_activations(given["data"], config, memory_block(config, config.block_in))
-        bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
+        data = self._data_tiles().pack(given["data"])
+        weights = given["weights"]
+        bias, multiplier, shift = (given[name] for name in PARAMETERS)
+        if self.packed_columns is not None:
+            weights = self.packed_columns.weights(weights)
+            bias, multiplier, shift = (self.packed_columns.parameters(each)
+                                       for each in (bias, multiplier, shift))
+        bias = bias_with_zero_point(bias, weights, self.spec.zero_point_in)
         return {"data": data.reshape(self.shapes["data"]),
-                "weights": pack_weights(self._split_planes(given["weights"]), self.config),
-                "parameters": pack_parameters(bias, given["multiplier"], given["shift"],
-                                              self.config)}
+                "weights": pack_weights(self._split_planes(weights), self.config),
+                "parameters": pack_parameters(bias, multiplier, shift, self.config)}
 
     def _split_planes(self, weights: Array) -> Array:
         """(outputs, inputs, y, x) → (outputs, inputs, y, x and plane)"""
@@ -142,8 +172,7 @@ class Conv2dForm(TensorForm):
         return planes.reshape(*planes.shape[:3], -1)
 
     def unpack(self, output: Array) -> Array:
-        tiles = wide_tiles(output, self.config, self.config.block_out)
-        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels_out)
+        return self.layouts["output"].unpack(output)
 
 
 def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
@@ -161,14 +190,16 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
 
 
 def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,
-            prefix: str = "") -> Conv2dForm:
+            prefix: str = "", later: int = 0) -> Conv2dForm:
     """The form of a convolution. Where unused rows are skipped, unused columns may be, too: that
     means fewer bytes, but in runs of one tile. A `prefix` tells all tensors but the data from those
-    of other operators in the same program."""
+    of other operators in the same program. Each output block may begin
+    some columns `later` than the one before."""
     images = blocks_of(spec.images, config.batch)
     depth, outputs = (blocks_of(spec.channels_in, config.block_in),
                       blocks_of(spec.channels_out, config.block_out))
-    data, padded = _inputs(spec, config, images, depth, skip_columns, prefix)
+    data, padded = _inputs(spec, config, images, depth, skip_columns, prefix,
+                           later * (outputs - 1))
     weights = placeholder(f"{prefix}weights", (
         outputs, depth, spec.kernel[0], spec.kernel[1] * spec.planes, config.block_out,
         config.block_in), "int8")
@@ -183,7 +214,8 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,
     beside = (0,) if skip_columns else ()
     planes = [reduce_axis("plane", spec.planes)] if spec.planes > 1 else []
     sums = compute(f"{prefix}sums", shape, lambda n, o, y, x, b, j: total(
-        padded[n, c, y * sy + ky * dy, *between, x * sx + kx * dx, *beside, b, k].cast("int32")
+        padded[n, c, y * sy + ky * dy, *between, x * sx + kx * dx + o * later, *beside, b,
+               k].cast("int32")
         * weights[o, c, ky, sum(planes, kx * spec.planes), j, k].cast("int32"),
         c, ky, kx, *planes, k))
     function = spec.requantization()
@@ -196,16 +228,25 @@ def form_of(spec: Conv2d, config: Config, *, skip_columns: bool = False,
 
 def plain_forms(spec: Conv2d, config: Config, prefix: str = "") -> list[Conv2dForm]:
     """The ways to load the input: with all its columns, and without those that are not used."""
-    skips = (False, True) if spec.skips_columns else (False,)
-    return [form_of(spec, config, skip_columns=skip, prefix=prefix) for skip in skips]
+    if max(spec.columns_in, spec.columns_out) > 1:
+        columns = PackedColumns(spec, config)
+        return [replace(form_of(columns.convolution, config, skip_columns=skip, prefix=prefix,
+                                later=columns.later), packed_columns=columns)
+                for skip in _column_skips(columns.convolution)]
+    return [form_of(spec, config, skip_columns=skip, prefix=prefix)
+            for skip in _column_skips(spec)]
+
+
+def _column_skips(spec: Conv2d) -> tuple[bool, ...]:
+    return (False, True) if spec.skips_columns else (False,)
 
 
 def _inputs(spec: Conv2d, config: Config, images: int, depth: int, skip_columns: bool,
-            prefix: str) -> tuple[Tensor, Tensor]:
-    """The data, and the data in a border. Where only one row out of several is used, rows between
-    are a dimension of their own, of which the first is loaded; memory is the same. So it is with
-    columns."""
-    (top, _, left, _), (height, width) = spec.pad, spec.padded
+            prefix: str, more: int) -> tuple[Tensor, Tensor]:
+    """The data, and the data in a border, with some `more` columns on the right. Where only one row
+    out of several is used, rows between are a dimension of their own, of which the first is
+    loaded; memory is the same. So it is with columns."""
+    (top, _, left, _), height, width = spec.pad, spec.padded[0], spec.padded[1] + more
     tile, name = (config.batch, config.block_in), f"{prefix}padded"
     rows, step = spec.height // spec.stride[0], spec.stride[0]
     if skip_columns:

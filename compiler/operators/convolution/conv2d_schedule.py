@@ -16,7 +16,6 @@ from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, fair_sizes, grid, knob_columns, some_sizes
 from ..form import Template, blocks_of
 from ..kernel import Operator
-from ..layout import ways_of
 from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
 from .output_tiles import load_first, schedule_output_tiles
@@ -98,7 +97,7 @@ def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column]:
         for outputs, step, taps, dilation, size in zip(
             (knobs.rows, knobs.columns), form.steps, knobs.taps(form.spec.kernel),
             form.spec.dilation, form.spec.padded, strict=True))
-    return height, width
+    return height, width + form.later_columns
 
 
 def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Column]:
@@ -106,9 +105,9 @@ def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Column]:
     (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
     taps = taps * form.spec.planes
     pixels = knobs.groups * knobs.rows * knobs.columns
-    config, (_, outputs, every) = form.config, form.extents
-    depth = _occupied_blocks(ways_of(config, config.block_in), knobs.depth, every)
-    blocks = _occupied_blocks(ways_of(config, config.block_out), knobs.blocks, outputs)
+    _, outputs, every = form.extents
+    depth = _occupied_blocks(form.ways("data"), knobs.depth, every)
+    blocks = _occupied_blocks(form.ways("output"), knobs.blocks, outputs)
     return {Buffer.INP: knobs.groups * depth * height * width,
             Buffer.WGT: knobs.groups * knobs.blocks * knobs.depth * taps,
             Buffer.ACC: pixels * knobs.blocks, Buffer.OUT: pixels * blocks}
@@ -193,10 +192,10 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
     _, outputs, depth = form.extents
-    runs = np.where(_is_in_groups(ways_of(config, config.block_in), knobs.depth, depth),
+    runs = np.where(_is_in_groups(form.ways("data"), knobs.depth, depth),
                     runs, height * width)
     together = np.where(knobs.one_by_one, 1, knobs.blocks)
-    out_runs = np.where(_is_in_groups(ways_of(config, config.block_out), together, outputs),
+    out_runs = np.where(_is_in_groups(form.ways("output"), together, outputs),
                         out_runs, even.rows * even.columns)
     kept = _resident_weights(form, knobs)
     inputs_kept = _resident_inputs(form, knobs) >= steps * pieces

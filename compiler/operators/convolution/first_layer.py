@@ -101,9 +101,10 @@ def folding(spec: Conv2d, fold: Fold) -> tuple[Tensor, Tensor]:
 
 
 def candidates(spec: Conv2d, config: Config) -> Iterator[Fold]:
-    """Folds of every possible part of the kernel; none if the channels already fill a block."""
+    """Folds of every possible part of the kernel; none if the channels already fill a block, or
+    if columns share a tile: such images are not the host's."""
     yield UNFOLDED
-    if spec.channels_in >= config.block_in:
+    if spec.channels_in >= config.block_in or spec.columns_in > 1:
         return
     for rows in reversed(even_sizes(spec.kernel[0])):
         for columns in reversed(even_sizes(spec.kernel[1])):

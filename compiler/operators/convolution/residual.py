@@ -42,8 +42,8 @@ from ..elementwise.elementwise import HEADROOM, Elementwise, Operation, Term
 from ..elementwise.lanewise import parameters
 from ..form import Template, requantize_sum
 from ..kernel import Operator
-from ..layout import Layout, interleaves, memory_block
-from ..packing import Array, Operand, pack_activations
+from ..layout import Layout
+from ..packing import Array, Operand
 from ..work import Work
 from . import conv2d_schedule
 from .conv2d import Conv2d, Conv2dForm, plain_forms
@@ -101,14 +101,14 @@ class ResidualForm(Conv2dForm):
 
     @property
     def work(self) -> Work:
-        alone, spec = super().work, self.spec
+        alone, spec = super().work, self.asked
         more = spec.images * spec.channels_out * spec.out_height * spec.out_width
         return replace(alone, bytes=alone.bytes + more,
                        passes=alone.passes * (1 + len(self.between.steps)))
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        spec = self.spec
+        spec = self.asked
         return (*super().operands,
                 Operand("residual", (spec.images, spec.channels_out, *spec.out_shape)))
 
@@ -119,14 +119,12 @@ class ResidualForm(Conv2dForm):
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
-        return {**super().interleaves,
-                **interleaves(self.config, read=(), written=("residual",))}
+        found = super().interleaves
+        return {**found, "residual": found["output"]} if "output" in found else found
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        config = self.config
-        residual = pack_activations(given["residual"], config,
-                                    memory_block(config, config.block_out))
-        return {**super().pack(given), "terms": parameters(self.spec.addition(), config),
+        residual = self.layouts["residual"].pack(given["residual"])
+        return {**super().pack(given), "terms": parameters(self.spec.addition(), self.config),
                 "residual": residual.reshape(self.shapes["residual"])}
 
 

@@ -6,12 +6,16 @@ packed in such blocks: activations as (n, block, y, x, batch, lane), weights as 
 chunk x, row, lane), where a chunk holds the rows of some taps of the window and is filled up to
 whole tiles; one chunk is the whole window, unless that does not fit. With a channel multiplier, the
 packed input repeats each channel for every output that reads it.
+
+Where several columns share a tile of memory (`packed_columns.py`), each is a group of its lanes. On
+an array with wider inputs, a row of columns is a row of groups. With wider outputs, columns of a
+tile are computed like channel blocks, each from a column further on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -23,22 +27,23 @@ from ...expression.expression import Axis, Element, Expression, both, select, to
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..convolution.conv2d import Conv2d, convolution_bytes
+from ..convolution.packed_columns import check_columns
 from ..form import TensorForm, blocks_of, requantize_sum
-from ..layout import Layout, Stage, tile_images, ways_of
+from ..layout import Layout, Stage, largest_block, tile_images, ways_of
 from ..packing import (
     Array,
     Operand,
     bias_with_zero_point,
-    pack_activations,
     pack_parameters,
     pad_axis,
     parameter_operands,
-    unpack_activations,
     weight_operand,
     weights_in_dram,
 )
 from ..work import Work
 from .weight_chunks import Chunks, chunks_of
+
+COLUMN = 3                  # the dimension of columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,25 +80,35 @@ class DepthwiseForm(TensorForm):
     weights: Tensor
     parameters: Tensor
     sums: Tensor
+    asked: Depthwise            # of which `spec` has every so many columns
+
+    @property
+    def description(self) -> Depthwise:
+        return self.asked
+
+    @property
+    def repeats(self) -> int:
+        """Columns that are computed like channel blocks."""
+        return self.asked.columns_out if self.config.acc_groups > 1 else 1
 
     @property
     def work(self) -> Work:
         spec, config = self.spec, self.config
         vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
-                   * blocks_of(spec.channels_out, config.depthwise_lanes))
+                   * self.output.shape[1])
         products = vectors * spec.kernel[0] * spec.kernel[1] * spec.planes
         if self.chunks.slide is not None:
             products = (blocks_of(spec.images, config.batch)
-                        * blocks_of(spec.channels_out, config.depthwise_lanes)
+                        * self.output.shape[1]
                         * self.chunks.cycles(spec.stride, *spec.out_shape))
         passes = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                   * blocks_of(spec.channels_out, config.block_out))
-        return Work(macs=spec.macs, products=products,
-                    bytes=convolution_bytes(spec, 1, config), passes=passes)
+        return Work(macs=self.asked.macs, products=products,
+                    bytes=convolution_bytes(self.asked, 1, config), passes=passes)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        spec = self.spec
+        spec = self.asked
         return (Operand("data", (spec.images, spec.channels_in, spec.height, spec.width)),
                 weight_operand((spec.channels_out, 1, *spec.kernel), self.config, spec.planes),
                 *parameter_operands(spec.channels_out))
@@ -106,20 +121,25 @@ class DepthwiseForm(TensorForm):
     def layouts(self) -> dict[str, Layout]:
         """Each input channel is repeated for every output that reads it, and unused lanes are
         filled with zeros."""
-        spec = self.spec
+        spec = self.asked
         return {"data": self._tile_layout("data", spec.channels_in, spec.multiplier, spec.height,
-                                          spec.width),
-                "output": self._tile_layout("output", spec.channels_out, 1, *spec.out_shape)}
+                                       spec.width, spec.columns_in),
+                "output": self._tile_layout("output", spec.channels_out, 1, *spec.out_shape,
+                                         spec.columns_out)}
 
     @property
     def interleaves(self) -> dict[str, Interleave]:
         """Channel blocks are groups of lanes in a wider tile, whether the accelerator has such
-        tiles itself, or only memory does."""
-        config = self.config
-        ways = {"data": max(config.inp_groups, ways_of(config, config.block_in)),
-                "output": max(config.acc_groups, ways_of(config, config.block_out)),
+        tiles itself, or only memory does. Columns that share a tile are groups of its lanes, too,
+        unless they have tiles of their own on the chip."""
+        config, spec = self.config, self.asked
+        ways = {"data": max(config.inp_groups, ways_of(config, config.block_in)
+                            if spec.columns_in == 1 else 1),
+                "output": max(config.acc_groups, ways_of(config, config.block_out)
+                              if spec.columns_out == 1 else 1),
                 "parameters": config.acc_groups}
-        return {name: Interleave(0 if name == "parameters" else 1, count)
+        dimensions = {"data": 1 if spec.columns_in == 1 else COLUMN, "output": 1, "parameters": 0}
+        return {name: Interleave(dimensions[name], count)
                 for name, count in ways.items() if count > 1}
 
     def _block(self, name: str) -> int:
@@ -127,8 +147,8 @@ class DepthwiseForm(TensorForm):
         order = self.interleaves.get(name)
         return self.config.depthwise_lanes * (1 if order is None else order.ways)
 
-    def _tile_layout(self, name: str, channels: int, copies: int, height: int,
-                     width: int) -> Layout:
+    def _tile_layout(self, name: str, channels: int, copies: int, height: int, width: int,
+                  columns: int) -> Layout:
         spec, config = self.spec, self.config
         stages = []
         if copies > 1:
@@ -136,21 +156,29 @@ class DepthwiseForm(TensorForm):
                                 (spec.images, channels, copies, height, width),
                                 ((0, 1), (1, 1), (1, 0), (2, 1), (3, 1)), (0,) * 4))
         tiles = tile_images(spec.images, channels * copies, height, width, config,
-                             self._block(name))
+                            self._block(name) if columns == 1 else largest_block(config), columns)
         return Layout((*stages, *tiles.stages))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Each input channel is repeated for every output channel that reads it."""
-        repeated = np.repeat(given["data"], self.spec.multiplier, axis=1)
-        data = pack_activations(repeated, self.config, self._block("data"))
-        return {"data": self.group_lanes("data", data), **self.pack_constants(given)}
+        data = self.layouts["data"].pack(given["data"])
+        return {"data": data.reshape(self.shapes["data"]), **self.pack_constants(given)}
 
     def pack_constants(self, given: Mapping[str, Array]) -> dict[str, Array]:
         """Pack every input except the data."""
         bias = bias_with_zero_point(given["bias"], given["weights"], self.spec.zero_point_in)
-        parameters = pack_parameters(bias, given["multiplier"], given["shift"], self.config)
-        return {"weights": self._pack_weights(given["weights"][:, 0]),
+        weights, *numbers = (self._repeat(each) for each in (
+            given["weights"][:, 0], bias, given["multiplier"], given["shift"]))
+        parameters = pack_parameters(numbers[0], numbers[1], numbers[2], self.config)
+        return {"weights": self._pack_weights(weights),
                 "parameters": self.group_lanes("parameters", parameters)}
+
+    def _repeat(self, values: Array) -> Array:
+        """What each channel has, for every column that is computed like channel blocks."""
+        if self.repeats == 1:
+            return values
+        values = pad_axis(values, 0, self.config.depthwise_lanes)
+        return np.concatenate([values] * self.repeats)
 
     def group_lanes(self, name: str, tiles: Array) -> Array:
         """Tiles as the program takes them: some lanes of each after the other, if need be."""
@@ -165,9 +193,7 @@ class DepthwiseForm(TensorForm):
         return weights_in_dram(np.ascontiguousarray(tiles), config)
 
     def unpack(self, output: Array) -> Array:
-        images, _, *pixels, rows, _ = self.output.shape
-        tiles = output.reshape(images, -1, *pixels, rows, self._block("output"))
-        return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels_out)
+        return self.layouts["output"].unpack(output)
 
 
 class Before(NamedTuple):
@@ -180,11 +206,16 @@ class Before(NamedTuple):
 
 def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> DepthwiseForm:
     """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
-    chunks = chunks_of(spec, config)
+    asked, repeats = spec, spec.columns_out if config.acc_groups > 1 else 1
+    _check_columns(spec, config)
+    if max(spec.columns_in, spec.columns_out) > 1:
+        spec = replace(spec, stride=(spec.stride[0], spec.stride[1] * repeats), columns_in=1,
+                       columns_out=1)
+    chunks = chunks_of(spec, config, (0,) if repeats > 1 else (1, 0))
     images = blocks_of(spec.images, config.batch)
-    blocks = blocks_of(spec.channels_out, config.depthwise_lanes)
+    blocks = blocks_of(spec.channels_out, config.depthwise_lanes) * repeats
     tile = config.batch, config.depthwise_lanes
-    shape = (images, blocks, spec.height, spec.width, *tile)
+    shape = (images, blocks // repeats, spec.height, spec.width, *tile)
     data = before.data if before else placeholder("data", shape, "int8")
     rows = chunks.rows(config)
     shared = blocks_of(config.block_out, rows)          # blocks that share a tile
@@ -192,23 +223,39 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
                                       config.block_in), "int8")
     parameters = before.parameters if before else placeholder("parameters", (
         blocks, PARAMETER_TILES, *tile), "int32")
-    padded = _pad_input(spec, config, chunks, data)
+    padded, skipped = _pad_input(asked, config, chunks, data)
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
                                                               strict=True))
     taps, ky, kx, row = _taps(chunks)
     heights, widths = chunks.sums(spec.stride, *spec.out_shape)
-    sums = compute("sums", (images, blocks, heights, widths, *tile),
-                   lambda n, o, y, x, b, j: total(
-        padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j].cast("int32")
-        * weights[o, ty, tx, row, j].cast("int32"), ty, tx, *taps))
+
+    def sum_of(n, o, y, x, b, j):                               # type: ignore[no-untyped-def]
+        block, first = (o, skipped) if repeats == 1 else (0, o * asked.stride[1] + skipped)
+        return total(padded[n, block, y * sy + (ty * fy + ky) * dy,
+                            x * sx + (tx * fx + kx) * dx + first, b, j].cast("int32")
+                     * weights[o, ty, tx, row, j].cast("int32"), ty, tx, *taps)
+
+    sums = compute("sums", (images, blocks, heights, widths, *tile), sum_of)
     function = spec.requantization()
     output = compute("output", (images, blocks, *spec.out_shape, *tile),
                      lambda n, o, y, x, b, j: requantize_sum(
         function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (o,), (b, j)))
     return DepthwiseForm(spec=spec, config=config, chunks=chunks, function=function, data=data,
                          padded=padded, weights=weights, parameters=parameters, sums=sums,
-                         output=output)
+                         output=output, asked=asked)
+
+
+def _check_columns(spec: Depthwise, config: Config) -> None:
+    """Refuse columns that are no groups of lanes."""
+    check_columns(spec, config)
+    groups = max(config.inp_groups, config.acc_groups)
+    for name in ("columns_in", "columns_out"):
+        if getattr(spec, name) not in (1, groups):
+            raise spec.wrong(name, getattr(spec, name), f"1 or {groups}, groups of "
+                                                        f"{config.depthwise_lanes} lanes")
+    if spec.columns_in > 1 and spec.multiplier > 1:
+        raise spec.wrong("columns_in", spec.columns_in, "1 if channels are multiplied")
 
 
 def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) -> Element:
@@ -238,15 +285,20 @@ def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expressio
     return [across, group, *planes, near], *both_ways, row
 
 
-def _pad_input(spec: Depthwise, config: Config, chunks: Chunks, data: Tensor) -> Tensor:
+def _pad_input(spec: Depthwise, config: Config, chunks: Chunks,
+               data: Tensor) -> tuple[Tensor, int]:
     """The input within its border, which is wider where chunks extend beyond the window: the
-    weights there are zero."""
+    weights there are zero. Where columns are groups of lanes, it consists of whole tiles; and how
+    many columns lie before the first that is used."""
     top, _, left, _ = spec.pad
-    sizes = [max(size, (out - 1) * stride + (count * taps - 1) * dilation + 1)
-             for size, out, stride, count, taps, dilation in zip(
-                 spec.padded, (spec.out_height, spec.out_width), spec.stride, chunks.counts,
-                 chunks.taps, spec.dilation, strict=True)]
-    shape = (*data.shape[:2], *sizes, *data.shape[-2:])
+    group = config.inp_groups if spec.columns_in > 1 else 1
+    skipped = -left % group
+    height, width = (max(size, (out - 1) * stride + (count * taps - 1) * dilation + 1)
+                     for size, out, stride, count, taps, dilation in zip(
+                         spec.padded, (spec.out_height, spec.out_width), spec.stride,
+                         chunks.counts, chunks.taps, spec.dilation, strict=True))
+    left, width = left + skipped, blocks_of(width + skipped, group) * group
+    shape = (*data.shape[:2], height, width, *data.shape[-2:])
     return compute("padded", shape, lambda n, c, y, x, b, i: select(
         both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
-        data[n, c, y - top, x - left, b, i], spec.zero_point_in))
+        data[n, c, y - top, x - left, b, i], spec.zero_point_in)), skipped

@@ -16,7 +16,7 @@ from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
 from ..kernel import Operator
-from .depthwise import Depthwise, DepthwiseForm, form_of
+from .depthwise import COLUMN, Depthwise, DepthwiseForm, form_of
 
 FAR_AHEAD = 8                   # parameter buffers
 
@@ -38,6 +38,8 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
                                                                                          knobs)))
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
+    if _is_in_rows(form):
+        plan[form.padded].compute_whole(form.padded.axes[COLUMN])
     stage = plan[sums]
     n, o, y, x, b, j, ty, tx, *taps = stage.leaves
     stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
@@ -73,15 +75,15 @@ def largest(form: DepthwiseForm) -> Knobs:
 
 
 def grids(form: DepthwiseForm) -> Iterator[Knobs]:
-    yield grid(Knobs, blocks=_sizes(form),
-               columns=even_sizes(form.spec.out_width), rows=even_sizes(form.spec.out_height))
+    columns = [form.spec.out_width] if _is_in_rows(form) else even_sizes(form.spec.out_width)
+    yield grid(Knobs, blocks=_sizes(form), columns=columns, rows=even_sizes(form.spec.out_height))
 
 
 def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     """Whether all buffers fit when doubled. Some knobs always do, because chunks are cut so that
     one output tile fits."""
     config, (height, width) = form.config, _window(form, knobs)
-    need = {Buffer.INP: knobs.blocks * height * width, Buffer.OUT: _vectors(knobs),
+    need = {Buffer.INP: _inputs(form, knobs) * height * width, Buffer.OUT: _vectors(knobs),
             Buffer.ACC: _sums(form, knobs) + knobs.blocks * PARAMETER_TILES}
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
@@ -89,8 +91,24 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
               Buffer.ACC: config.acc_groups}
     return all_of((2 * weights <= config.tiles(Buffer.WGT), *(
-        2 * _count_lane_groups(form, blocks, knobs) <= config.tiles(buffer) * groups[buffer]
+        2 * (blocks if buffer == Buffer.INP and _is_packed(form)
+             else _count_lane_groups(form, blocks, knobs)) <= config.tiles(buffer) * groups[buffer]
         for buffer, blocks in need.items())))
+
+
+def _is_packed(form: DepthwiseForm) -> bool:
+    """Whether several columns of the input share a tile of memory."""
+    return form.asked.columns_in > 1
+
+
+def _is_in_rows(form: DepthwiseForm) -> bool:
+    """Whether such columns share a tile on the chip, too, so that rows are loaded whole."""
+    return _is_packed(form) and form.config.inp_groups > 1
+
+
+def _inputs(form: DepthwiseForm, knobs: Knobs) -> Column:
+    """Channel blocks of the input that a step needs."""
+    return knobs.blocks // form.repeats
 
 
 def _sizes(form: DepthwiseForm) -> list[int]:
@@ -101,7 +119,8 @@ def _sizes(form: DepthwiseForm) -> list[int]:
 
 def _ways(form: DepthwiseForm) -> int:
     """Channel blocks in a tile of memory."""
-    return max(order.ways for order in form.interleaves.values()) if form.interleaves else 1
+    return max((order.ways for order in form.interleaves.values() if order.dimension < COLUMN),
+               default=1)
 
 
 def _count_lane_groups(form: DepthwiseForm, blocks: Column, knobs: Knobs) -> Column:
@@ -127,7 +146,10 @@ def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
                      for count, stride, taps, dilation, size in zip(
                          (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
                          form.spec.dilation, form.padded.shape[2:4], strict=True))
-    return height, width
+    if _is_in_rows(form):
+        return height, form.padded.shape[COLUMN]
+    more = (form.repeats - 1) * form.asked.stride[1]            # columns of a tile of results
+    return height, np.minimum(width + more, form.padded.shape[COLUMN])
 
 
 def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
@@ -145,8 +167,9 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
         products=products / (groups * steps), vectors=vectors / config.acc_groups,
-        inp=_count_lane_groups(form, knobs.blocks, knobs) * height * width * tile,
-        runs=knobs.blocks * height, out_runs=knobs.blocks * knobs.rows,
+        inp=(_inputs(form, knobs) if _is_packed(form) else _count_lane_groups(
+            form, _inputs(form, knobs), knobs)) * height * width * tile,
+        runs=_inputs(form, knobs) * height, out_runs=knobs.blocks * knobs.rows,
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
         out=(_count_lane_groups(form, vectors, knobs) * tile * form.result_bytes
              + parameters / steps),

@@ -85,11 +85,11 @@ class Chunks:
         return pad_axis(np.moveaxis(grouped, 5, 6), 6, WINDOW_ROWS)
 
 
-def chunks_of(spec: Conv2d, config: Config) -> Chunks:
-    """The whole window, sliding along an axis if that is faster; or, if it does not fit, the fewest
-    equal pieces that do. A single tap always fits."""
+def chunks_of(spec: Conv2d, config: Config, slides: tuple[int, ...] = (1, 0)) -> Chunks:
+    """The whole window, sliding along one of some axes if that is faster; or, if it does not fit,
+    the fewest equal pieces that do. A single tap always fits."""
     whole = Chunks(spec.kernel, (1, 1), spec.planes)
-    ways = [whole, *_sliding(spec, config)]
+    ways = [whole, *_sliding(spec, config, slides)]
     for chunks in sorted(ways, key=lambda each: float(each.cycles(spec.stride, *spec.out_shape))):
         if _fits(chunks, spec, config):
             return chunks
@@ -105,10 +105,10 @@ def chunks_of(spec: Conv2d, config: Config) -> Chunks:
     return cut
 
 
-def _sliding(spec: Conv2d, config: Config) -> Iterator[Chunks]:
-    """The whole window, with the axis that slides padded to a multiple of three taps. Columns come
-    first, so they win a tie."""
-    for axis in (1, 0) if config.has_windows else ():
+def _sliding(spec: Conv2d, config: Config, slides: tuple[int, ...]) -> Iterator[Chunks]:
+    """The whole window, with the axis that slides padded to a multiple of three taps. The first
+    axis wins a tie."""
+    for axis in slides if config.has_windows else ():
         taps = list(spec.kernel)
         taps[axis] = blocks_of(taps[axis], WINDOW_TAPS) * WINDOW_TAPS
         if spec.dilation[axis] == 1:

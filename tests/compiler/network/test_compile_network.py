@@ -17,11 +17,13 @@ from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKi
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
+from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.verification.verifier import verify
+from microtron.sim.simulate import simulate
 
 from .networks import Layers, block, classifier, executed
 
@@ -88,6 +90,31 @@ def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
     right = evaluate_all(graph, given)["dense"]
     for device in ("functional", "cycle"):
         np.testing.assert_array_equal(executed(network, given, device)["dense"], right, device)
+
+
+@pytest.mark.parametrize(("config", "cycles"), [("8 × 4", 2498), ("4 × 8", 2768)])
+def test_columns_of_few_channels_share_tiles_on_arrays_with_different_blocks(config, cycles):
+    """All but what a pool reads."""
+    layers = Layers((1, 8, 8, 4), 3)
+    layers.conv("stem", "x", 4, 3, low=-5)
+    layers.conv("depthwise", "stem", 4, 3, groups=4)
+    layers.conv("point", "depthwise", 4, 1)
+    layers.conv("branch", "point", 4, 3)
+    layers.add("sum", "branch", "point")
+    layers.conv("shrunk", "sum", 4, 3, stride=(2, 2))
+    layers.builder.add("pooled", Pool(x="shrunk", kind=PoolKind.MAX, kernel=(2, 2), stride=(2, 2),
+                                      channel_axis=3))
+    graph = layers.builder.graph(("pooled",))
+    network = compile_network(graph, RECTANGLES[config], cost=microtron.simulated_cost())
+    step, = network.steps
+    packed = {each.node: (each.spec.columns_in, each.spec.columns_out) for each in step.layers
+              if isinstance(each.spec, Conv2d)}
+    assert packed == {"stem": (1, 2), "depthwise": (2, 2), "point": (2, 2), "sum": (2, 2),
+                      "shrunk": (2, 1)}
+    given = inputs_for(graph)
+    right = evaluate_all(graph, given)["pooled"]
+    np.testing.assert_array_equal(executed(network, given, "functional")["pooled"], right)
+    assert simulate(step.program).cycles == cycles
 
 
 def test_consecutive_layers_are_one_program_and_its_labels_are_the_nodes():
