@@ -25,7 +25,7 @@ LARGEST = 1 << 16           # of every extent: what tile indices and loops are m
 LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
 WIDE_OPERATORS = ("conv2d", "dense", "depthwise", "grouped")
-TABLE_OPERATORS = (*WIDE_OPERATORS, "elementwise")      # that look results up
+TABLE_OPERATORS = (*WIDE_OPERATORS, "elementwise", "broadcast", "pool")     # that look results up
 KINDS: dict[type[object], dict[str, Any]] = {}
 
 

@@ -8,12 +8,14 @@ import pytest
 from microtron.compiler.graph.evaluate_graph import evaluate_all
 from microtron.compiler.graph.operations.data_movement.shape import Reshape
 from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.window import Pool, PoolKind
+from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Lookup
 from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import Where
 from microtron.isa.config import tiny
-from microtron.isa.instructions import Table
+from microtron.isa.instructions import Rounding, Table
 from microtron.isa.verification.verifier import verify
 from microtron.testing.campaign import SMALL
 
@@ -73,6 +75,40 @@ def test_tables_are_part_of_the_layers_before_them(config):
         for name, values in executed(network, given, device).items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
     assert len(np.unique(right["scores"])) > 1
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+def test_pools_and_broadcasts_look_up_too(config):
+    """Maxima, averages with and without a border, and an image with a number for each channel."""
+    layers = Layers((1, 6, 5, 7), 3)
+    builder, rng = layers.builder, np.random.default_rng(6)
+
+    def table(name, x):
+        values = builder.constant(f"{name}.t", rng.integers(-128, 128, 256).astype(np.int8),
+                                  Quantization((0.04,), (7,)))
+        return builder.add(name, Lookup(x=x, table=values))
+
+    builder.add("max", Pool(x="x", kind=PoolKind.MAX, kernel=(3, 3), pad=(1, 1, 1, 1)))
+    table("first", "max")
+    builder.add("average", Pool(x="first", kind=PoolKind.AVERAGE, kernel=(3, 2), raw=True,
+                                pad=(1, 1, 0, 0), rounding=Rounding.AWAY))
+    table("second", "average")
+    builder.add("mean", Pool(x="second", kind=PoolKind.AVERAGE, kernel=(6, 4), scales=(1.0,),
+                             rounding=Rounding.EVEN))
+    table("third", "mean")
+    builder.add("gate", Binary(kind=BinaryKind.MUL, left="second", right="third", scales=(0.02,)),
+                quantization=Quantization((0.05,), (3,)))
+    table("fourth", "gate")
+    graph = builder.graph(("fourth",))
+    network = compile_network(graph, config)
+    verify(network.programs[0])
+    where = {name: decision.where for name, decision in network.decisions.items()}
+    assert {where[name] for name in ("max", "average", "mean", "gate")} == {Where.FUSED}
+    given = {"x": rng.integers(-128, 128, (1, 6, 5, 7)).astype(np.int8)}
+    right = evaluate_all(graph, given)["fourth"]
+    assert len(np.unique(right)) > 1
+    for device in ("functional", "cycle"):
+        np.testing.assert_array_equal(executed(network, given, device)["fourth"], right, device)
 
 
 def test_without_tables_the_cpu_looks_up():
