@@ -5,7 +5,8 @@ host packs several taps into the channels of a pixel:
 
     folded[n, (i, j, c), y, x] = padded[n, c, y × step + i × dilation, x × step + j × dilation]
 
-What remains is an ordinary convolution with more channels, fewer taps and no border. A kernel of
+What remains is an ordinary convolution with more channels, fewer taps and no border. On an array
+with different blocks, its columns may share tiles (`packed_columns.py`). A kernel of
 7 × 7 over 3 channels, folded whole, has 147 channels and one tap: 10 tile products instead of 49.
 Loads cannot fold by themselves: a tile in DRAM is one run of bytes, so they would fold along x
 only, at three unaligned bus beats a tile.
@@ -14,6 +15,7 @@ only, at three unaligned bus beats a tile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -21,6 +23,7 @@ import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import Buffer
+from ...errors import CompileError
 from ...expression.expression import both, select
 from ...expression.tensor import Tensor, compute, placeholder
 from ..divisions import even_sizes
@@ -29,6 +32,7 @@ from ..layout import Layout, Stage
 from ..packing import Array, Operand, pad_axis, parameter_operands, weight_operand
 from ..work import Work
 from .conv2d import Conv2d, Conv2dForm, plain_forms
+from .packed_columns import most_columns
 
 MOST_FOLDS = 2              # whose schedules are looked at
 MOST_CHANNELS = 1024        # of a folded image: it is loaded for every one of them
@@ -201,7 +205,26 @@ def forms_of(spec: Conv2d, config: Config, prefix: str = "") -> Iterable[Conv2dF
         for fold in folds[:MOST_FOLDS]:
             if fold != UNFOLDED:
                 yield from folded_forms(spec, config, fold, prefix)
+        yield from _packed_forms(spec, config, folds, prefix)
     yield from plain_forms(spec, config, prefix)
+
+
+def _packed_forms(spec: Conv2d, config: Config, folds: Iterable[Fold],
+                  prefix: str) -> Iterator[FoldedForm]:
+    """The fold of fewest bytes among those whose columns can share tiles of memory, if any."""
+    packed = []
+    for fold in folds:
+        after = fold_convolution(spec, fold)
+        columns = most_columns(config, after.channels_in)
+        if fold != UNFOLDED and columns > 1 and after.width % columns == 0:
+            size = after.height * after.width // columns
+            packed.append((size, after.kernel[0], fold, columns))   # fewer rows: tiles have columns
+    if packed:
+        *_, fold, columns = min(packed, key=lambda each: each[:2])
+        with suppress(CompileError):
+            for form in plain_forms(replace(fold_convolution(spec, fold), columns_in=columns),
+                                    config, prefix):
+                yield FoldedForm(**vars(form), image=spec, fold=fold)
 
 
 def folded_forms(spec: Conv2d, config: Config, fold: Fold, prefix: str = "") -> list[FoldedForm]:

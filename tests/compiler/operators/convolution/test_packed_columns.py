@@ -11,6 +11,7 @@ from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
+from microtron.compiler.operators.convolution.first_layer import forms_of
 from microtron.compiler.operators.convolution.packed_columns import most_columns
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
@@ -115,3 +116,12 @@ def test_equal_blocks_leave_no_columns_to_share():
     assert most_columns(tiny, 2) == most_columns(replace(tiny, block_in=8, batch=2), 2) == 1
     with pytest.raises(CompileError, match="columns_in is 2, but must be a power of two of at "):
         compile_op(Conv2d(height=4, width=8, channels_in=2, channels_out=4, columns_in=2), tiny)
+
+
+def test_the_host_packs_columns_of_a_first_layer():
+    spec = Conv2d(height=6, width=8, channels_in=1, channels_out=3, pad=1, zero_point_in=3,
+                  columns_out=2)
+    for name, taps in (("8 × 4", (3, 1)), ("16 × 4", (1, 3))):      # 10 columns: not in fours
+        form, = (each for each in forms_of(spec, RECTANGLES[name]) if each.asked.columns_in > 1)
+        assert (form.fold.taps, form.description) == (taps, spec)
+        check(spec, RECTANGLES[name], form=form)
