@@ -15,6 +15,7 @@ from microtron.compiler.accelerator.emission.compiled.build import emit_words
 from microtron.compiler.accelerator.emission.emit import Emitter
 from microtron.compiler.compile import compile_op, schedules_of
 from microtron.compiler.errors import CompileError
+from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import PRESETS, tiny
 
 from .operations import CONFIGS
@@ -25,7 +26,6 @@ ACCELERATORS = {
     **CONFIGS, "small": PRESETS["small"],
     "few micro-ops": replace(tiny, uop_bytes=64),
 }
-SQUARE = {name: each for name, each in ACCELERATORS.items() if each.block_in == each.block_out}
 
 
 class Comparison:
@@ -47,8 +47,9 @@ class Comparison:
 @pytest.fixture(scope="module")
 def compared():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "emit_words", Comparison())
-        yield module.emit_words
+        comparison = Comparison()
+        patch.setattr(module, "emit_words", comparison)
+        yield comparison
 
 
 def compile_any(data, operator):
@@ -61,6 +62,12 @@ def compile_any(data, operator):
         compile_op(spec, config, form=form, knobs=knobs)
     except CompileError:
         pass                    # both refuse, or nothing fits
+
+
+def test_compiled_code_emits_where_tiles_are_not_interleaved(compared):
+    before = Counter(compared.emitted)
+    compile_op(Conv2d(height=5, width=5, channels_in=9, channels_out=9, pad=1), tiny)
+    assert compared.emitted - before == {"words": 1}
 
 
 @pytest.mark.parametrize("operator", ANY)
@@ -76,4 +83,3 @@ def test_streams_are_the_same(compared, operator, data):
 @settings(max_examples=LONG, suppress_health_check=list(HealthCheck), deadline=None)
 def test_many_streams_are_the_same(compared, operator, data):
     compile_any(data, operator)
-    print(dict(compared.emitted))
