@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -24,6 +26,7 @@ from microtron.compiler.nest.nest import (
 from microtron.compiler.nest.run import interpret
 from microtron.compiler.nest.verify_nest import verify_nest
 from microtron.isa.config import tiny
+from microtron.isa.instructions import Buffer as Scratchpad
 from microtron.isa.instructions import Load
 from microtron.isa.stream import decode
 from microtron.isa.verification.verifier import verify
@@ -56,6 +59,7 @@ def boxes(draw):
     around = each(st.sampled_from((0, 0, 1, 2)))
     first = tuple(draw(st.integers(0, more)) for more in around)
     size = tuple(extent + more for extent, more in zip(extents, around, strict=True))
+    assume(prod(size) <= tiny.tiles(Scratchpad.ACC))
     start = tuple(STEPS * draw(st.sampled_from((0, 0, 1, -1, 3))) + draw(st.integers(-3, 3))
                   for _ in range(rank))
     return each(st.integers(1, 5)), start, extents, size, first
