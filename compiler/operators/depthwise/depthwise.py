@@ -94,12 +94,11 @@ class DepthwiseForm(TensorForm):
     @property
     def work(self) -> Work:
         spec, config = self.spec, self.config
-        vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
-                   * self.output.shape[1])
+        blocks = blocks_of(spec.channels_out, config.depthwise_lanes) * self.repeats
+        vectors = blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width * blocks
         products = vectors * spec.kernel[0] * spec.kernel[1] * spec.planes
         if self.chunks.slide is not None:
-            products = (blocks_of(spec.images, config.batch)
-                        * self.output.shape[1]
+            products = (blocks_of(spec.images, config.batch) * blocks
                         * self.chunks.cycles(spec.stride, *spec.out_shape))
         passes = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                   * blocks_of(spec.channels_out, config.block_out))
