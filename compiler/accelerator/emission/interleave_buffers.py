@@ -46,6 +46,7 @@ from ...nest.nest import (
 )
 
 IN_ORDER = (Scope.INP, Scope.ACC, Scope.OUT)    # in which instructions may walk in any order
+ELEMENT_WISE_OPERANDS = 3               # a result, and what stands left and right
 BLOCK_RANK = 5                          # dimensions of images from channel blocks on
 
 Interleaves = Mapping[str, Interleave]  # by the name of a buffer in DRAM
@@ -124,8 +125,20 @@ def _on_chip(nest: Nest, in_dram: Mapping[Buffer, Buffer], filled: bool) -> dict
                         continue
                     barred.add(there.buffer)
     barred |= set(_conflicting_buffers(nest.body, wanted))
+    while more := {each for pair in _results_and_left_operands(nest) if len(barred & pair) == 1
+                   or not pair <= wanted.keys() for each in pair} - barred:
+        barred |= more
     return {buffer: replace(buffer, interleave=order) for buffer, order in wanted.items()
             if buffer not in barred}
+
+
+def _results_and_left_operands(nest: Nest) -> Iterator[set[Buffer]]:
+    """Buffers that an element-wise operation walks through alike: its result and left operand."""
+    for each in statements_of(nest.body):
+        if isinstance(each, Invoke) and len(each.regions) == ELEMENT_WISE_OPERANDS and all(
+                region.buffer.scope == Scope.ACC for region in each.regions):
+            result, left, _ = each.regions
+            yield {result.buffer, left.buffer}
 
 
 def _is_copied_in_groups(dram: Region, chip: Region, order: Interleave, filled: bool) -> bool:
