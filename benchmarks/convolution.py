@@ -97,10 +97,10 @@ def convolution(config: Config, height: int, width: int, channels_in: int, chann
     parameters = bias, multiplier, shift
     result = requantize_array(sums, *(each[:, None, None] for each in parameters),
                               zero_point=ZERO_POINT, low=LOW, high=HIGH)
-    expected = _pack(result, config.block_out)
+    expected = _pack(result, config.block_out, config)
     data: dict[str, npt.NDArray[Any]] = {
         "micro_ops": encode_micro_ops(schedule.micro_ops).view(np.uint8),
-        "input": _pack(image, config.block_in).astype(np.int8),
+        "input": _pack(image, config.block_in, config).astype(np.int8),
         "weights": pack(_weight_tiles(weights, config), Buffer.WGT, config),
         "parameters": _parameter_tiles(parameters, config)}
     program = Program(
@@ -229,11 +229,14 @@ def _convolve(image: Array, weights: Array, shape: Shape) -> Array:
     return sums.transpose(0, 3, 1, 2).astype(np.int64)
 
 
-def _pack(tensor: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
-    """From (n, channels, height, width) to (blocks, height, width, n, channels of a block)."""
+def _pack(tensor: npt.NDArray[Any], block: int, config: Config) -> npt.NDArray[Any]:
+    """From (n, channels, height, width) to (blocks, height, width, n, channels of a block), by
+    count: in a tile, groups of lanes follow one another (`Config.place_in_tile`)."""
     batch, channels, height, width = tensor.shape
-    return np.ascontiguousarray(tensor.reshape(batch, channels // block, block, height, width)
-                                .transpose(1, 3, 4, 0, 2))
+    lanes = config.depthwise_lanes
+    tiles = tensor.reshape(batch, channels // block, block // lanes, lanes, height, width)
+    return np.ascontiguousarray(tiles.transpose(1, 4, 5, 2, 0, 3)).reshape(
+        channels // block, height, width, batch, block)
 
 
 def _weight_tiles(weights: Array, config: Config) -> Array:
@@ -247,5 +250,6 @@ def _weight_tiles(weights: Array, config: Config) -> Array:
 def _parameter_tiles(parameters: tuple[Array, Array, Array],
                      config: Config) -> npt.NDArray[np.int32]:
     """Bias, multiplier and shift of each block, the same for every image of the batch."""
-    blocks = np.stack([each.reshape(-1, 1, config.block_out) for each in parameters], axis=1)
-    return np.repeat(blocks, config.batch, axis=2).astype("<i4")
+    blocks = np.stack([each.reshape(-1, config.acc_groups, 1, config.depthwise_lanes)
+                       for each in parameters], axis=1)
+    return np.repeat(blocks, config.batch, axis=3).astype("<i4")
