@@ -61,7 +61,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
             most = skip_memory_side.horizon(machine, given)
             if most:
                 loaded, steps = skip_memory_side.advance(
-                    state, past, given, uops, notes, min(most, limit - now),
+                    state, past, given, uops, notes, min(most, limit - now, PAUSE),
                     most == skip_repeats.FOREVER)
                 if loaded == skip_memory_side.NEVER:
                     return STUCK

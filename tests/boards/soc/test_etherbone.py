@@ -53,8 +53,8 @@ HEADER, PROBED = bytes.fromhex("4e6f104400000000"), bytes.fromhex("4e6f114400000
 class Alone(LiteXModule):
     """The bridge, and a memory that is everywhere."""
 
-    def __init__(self, platform):
-        self.crg = platforms.SimulatedClocks(platform)
+    def __init__(self, board, platform):
+        self.crg = platforms.SimulatedClocks(board, platform)
         self.phy = SimulatedPhy(platform)
         self.network = Network(self.phy, WHERE, 50_000_000)
         self.memory = wishbone.SRAM(len(MEMORY), bus=self.network.bus)
@@ -68,7 +68,7 @@ class Cable(CabledBoard):
     @staticmethod
     def _model(board, config):
         platform = platforms.Simulation()
-        alone = Alone(platform)
+        alone = Alone(board, platform)
         text = str(platform.get_verilog(alone, name=TOP))
         text = re.sub(COMMENTS, "", text, flags=re.MULTILINE | re.DOTALL)
         return compile_model("network", {"soc.v": text}, QUICK_TO_COMPILE, ("-DETHERNET",)), {}

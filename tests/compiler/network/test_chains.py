@@ -56,7 +56,7 @@ def check(graph, config, seed, cost, *devices):
     given = random_inputs(graph, seed)
     after = run_passes(graph)
     network = compile_network(after, config, cost=cost)
-    right = {**evaluate_all(after, given), **evaluate(graph, given)}
+    right = {**evaluate_all(network.graph, given), **evaluate(graph, given)}
     for program in network.programs:
         verify(program)
     for device in devices:

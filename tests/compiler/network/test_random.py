@@ -23,11 +23,11 @@ BUILT = SMALL["batch"]          # has windows, and other tests build its hardwar
 
 
 def check(graph, config, seed, *devices):
-    """Outputs are the model's own; what lies between is that of the graph after its passes."""
+    """Outputs are the model's own; what lies between is that of the graph that is compiled."""
     given = random_inputs(graph, seed)
     after = run_passes(graph)
     network = compile_network(after, config)
-    right = {**evaluate_all(after, given), **evaluate(graph, given)}
+    right = {**evaluate_all(network.graph, given), **evaluate(graph, given)}
     for program in network.programs:
         verify(program)
     for device in devices:

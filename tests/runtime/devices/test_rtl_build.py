@@ -16,7 +16,7 @@ from microtron.runtime.devices.rtl_build import cached_build, library
 SLOW_BUILD = """
 import sys, time
 from pathlib import Path
-from microtron.runtime.devices.rtl_build import cached
+from microtron.runtime.devices.rtl_build import cached_build
 
 def make(folder, log):
     with open(sys.argv[1], "a") as file:
@@ -25,7 +25,7 @@ def make(folder, log):
     time.sleep(1)
     (folder / "second").write_text("2")
 
-print(sorted(each.name for each in cached("slow", ("x",), make).iterdir()))
+print(sorted(each.name for each in cached_build("slow", ("x",), make).iterdir()))
 """
 
 
