@@ -25,12 +25,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": {"base", "isa", "sim", "runtime"},
     "quantization": {"base", "isa", "sim", "compiler", "runtime"},
     "boards": {"base", "isa", "hw", "runtime"},
+    "explore": {"base", "isa", "sim", "compiler", "runtime", "boards"},
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 # Inside a folder, each room and what it may import of the others; rooms further down are built on
 # those above. A file beside the rooms is a room of its own.
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "boards": {},
-                                         "isa": {}, "runtime": {}, "quantization": {}}
+                                         "isa": {}, "runtime": {}, "quantization": {},
+                                         "explore": {}}
 for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
               "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
@@ -59,8 +61,11 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
+for rooms in ("points", "records", "exchange"):
+    ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "cli", "tests")
+TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "explore", "cli",
+        "tests")
 MOST_FILES = 18                 # Python files in one folder
 MOST_ANY = 200              # uses of Any outside of tests
 HAS_AMARANTH = {"hw", "boards"}

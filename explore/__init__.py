@@ -1,0 +1,1 @@
+"""Records of measurements, data sets, cost models and tuning. Only `cli` imports it."""

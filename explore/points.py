@@ -1,0 +1,181 @@
+"""Points: what a measurement was asked for, as plain JSON whose digest is its key.
+
+A point of one layer has a description, a configuration, a memory and a schedule: the number of a
+form, and its knobs. Fields of a description that have their default are left out, so that a field
+added later does not change the keys of older points.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..base.checked_values import near_misses, quote
+from ..base.errors import MicrotronError
+from ..isa.config import Config
+from ..isa.memory_timing import MemoryTiming
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from ..compiler.operators.description import Description
+    from ..compiler.operators.form import Form
+
+Json = Mapping[str, object]
+LAYER = "layer"             # the kind of points that are one layer on one schedule
+
+
+class PointError(MicrotronError):
+    """Something that was asked of another Microtron, and that this one cannot understand."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A way to compute a layer: the number of its form, among those that the operator lists, and
+    the form's knobs."""
+
+    form: int
+    knobs: DataclassInstance
+
+    def to_json(self) -> dict[str, object]:
+        return {"form": self.form, "knobs": asdict(self.knobs)}
+
+
+@dataclass(frozen=True)
+class LayerPoint:
+    """A layer on a configuration with a schedule and a memory."""
+
+    layer: Description
+    config: Config
+    memory: MemoryTiming
+    schedule: Schedule
+
+    @property
+    def form(self) -> Form:
+        return form_of(self.layer, self.config, self.schedule.form)
+
+    def to_json(self) -> dict[str, object]:
+        return {"kind": LAYER, "layer": describe(self.layer),
+                "config": self.config.explicit_fields(), "memory": asdict(self.memory),
+                **self.schedule.to_json()}
+
+
+def point_key(asked: Json) -> str:
+    """The digest of what was asked: equal for equal questions, however they are written."""
+    return hashlib.sha256(canonical(asked).encode()).hexdigest()
+
+
+def canonical(value: object) -> str:
+    """JSON with one spelling for each value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def describe(layer: Description) -> dict[str, object]:
+    """A description as JSON: its operator, and the fields that differ from their defaults."""
+    found: dict[str, object] = {"operator": layer.operator}
+    for field in fields(layer):
+        value = getattr(layer, field.name)
+        if value != field.default:
+            found[field.name] = value.name.lower() if isinstance(value, Enum) else (
+                list(value) if isinstance(value, tuple) else value)
+    return found
+
+
+def parse_layer(given: object, place: str = "layer") -> Description:
+    """The description that JSON stands for. What is wrong with it is one line."""
+    from ..compiler.operators.catalogue import OPERATORS
+
+    values = dict(_object(place, given))
+    name = values.pop("operator", None)
+    known = {each.name: each.description for each in OPERATORS.values()}
+    if not isinstance(name, str) or name not in known:
+        raise PointError(f"{place}: operator is {quote(name)}, but must be one of "
+                         f"{', '.join(known)}{near_misses(str(name), known)}")
+    try:
+        layer: Description = known[name](**values)
+    except MicrotronError as error:
+        raise PointError(f"{place}: {error}") from None
+    except TypeError as error:          # a field is missing
+        raise PointError(f"{place}: {name}: {str(error).rpartition('__init__() ')[2]}") from None
+    return layer
+
+
+def parse_config(given: object, place: str = "config") -> Config:
+    try:
+        return Config(**_integers(place, given))
+    except MicrotronError as error:
+        raise PointError(f"{place}: {error}") from None
+
+
+def parse_memory(given: object, place: str = "memory") -> MemoryTiming:
+    values = dict(_object(place, given))
+    try:
+        return MemoryTiming(**values)       # type: ignore[arg-type]    # it checks every one
+    except MicrotronError as error:
+        raise PointError(f"{place}: {error}") from None
+
+
+def parse_schedule(given: Json, layer: Description, config: Config,
+                   place: str = "schedule") -> Schedule:
+    """A schedule that belongs to a layer on a configuration: its knobs are checked against the
+    form."""
+    from ..compiler.operators.catalogue import operator_of
+    from ..compiler.operators.choice import check_knobs
+
+    number = given.get("form")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise PointError(f"{place}: form is {quote(number)}, but must be the number of a form")
+    template = operator_of(layer).template
+    values = {name: tuple(value) if isinstance(value, list) else value
+              for name, value in _object(f"{place}: knobs", given.get("knobs")).items()}
+    names = [field.name for field in fields(template.knobs)]
+    for name in values:
+        if name not in names:
+            raise PointError(f"{place}: {layer.operator} has no knob {quote(name)}; there are "
+                             f"{', '.join(names)}")
+    try:
+        knobs = check_knobs(template, form_of(layer, config, number), template.knobs(**values))
+    except MicrotronError as error:
+        raise PointError(f"{place}: {error}") from None
+    except TypeError as error:
+        raise PointError(f"{place}: knobs: {str(error).rpartition('__init__() ')[2]}") from None
+    return Schedule(number, knobs)
+
+
+def parse_point(asked: Json) -> LayerPoint:
+    """The point that a record was asked for. Raises PointError if this Microtron has no such."""
+    if asked.get("kind") != LAYER:
+        raise PointError(f"kind is {quote(asked.get('kind'))}, but must be {LAYER!r}")
+    layer, config = parse_layer(asked.get("layer")), parse_config(asked.get("config"))
+    return LayerPoint(layer, config, parse_memory(asked.get("memory")),
+                      parse_schedule(asked, layer, config))
+
+
+def form_of(layer: Description, config: Config, number: int) -> Form:
+    """A form by its number."""
+    from ..compiler.operators.catalogue import operator_of
+
+    forms = operator_of(layer).forms_of(layer, config)
+    if not 0 <= number < len(forms):
+        raise PointError(f"{layer.operator}: form is {number}, but must be from 0 to "
+                         f"{len(forms) - 1} on this configuration")
+    form: Form = forms[number]
+    return form
+
+
+def _object(place: str, given: object) -> dict[str, object]:
+    if not isinstance(given, dict):
+        raise PointError(f"{place} is {quote(given)}, but must be an object")
+    return given
+
+
+def _integers(place: str, given: object) -> dict[str, int]:
+    values = _object(place, given)
+    for name, value in values.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise PointError(f"{place}: {name} is {quote(value)}, but must be an integer")
+    return values                           # type: ignore[return-value]    # just checked
