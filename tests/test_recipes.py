@@ -21,7 +21,7 @@ import microtron
 from microtron import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.graph.operations.pointwise.binary import Binary
-from microtron.compiler.network.task import MAKERS, register_task
+from microtron.compiler.network.select_operator import MAKERS, register_task
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import ISA, Alu, AluI, AluOp, Engine, Sync, Table

@@ -14,7 +14,8 @@ from .column_layouts import choose_columns
 from .fusion import fuse_tasks
 from .kernel_search import KernelSearch
 from .network import Decision, Where
-from .task import Task, task_of
+from .select_operator import task_of
+from .task import Task
 from .tensor_views import find_views
 
 # What gives the same numbers in another form.

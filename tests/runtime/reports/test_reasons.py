@@ -7,7 +7,7 @@ import pytest
 import microtron
 from microtron.compiler.graph.types import TensorType
 from microtron.compiler.network.network import Where
-from microtron.compiler.network.task import REASONS
+from microtron.compiler.network.select_operator import REASONS
 from microtron.runtime.models.compiled_model import NodeReport
 from microtron.runtime.reports.reasons import ReasonGroup, group_reasons
 from microtron.runtime.times.host_times import NodeTime, Source
