@@ -20,9 +20,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from time import process_time
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from common import Column, Outcome, main
@@ -34,6 +36,8 @@ from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntim
 from microtron.quantization.report import IntegerModel, place
 
 JUDGED = 200                    # samples of a classifier that are judged
+SAMPLES = 128                   # that each tool gets
+BINS = 512                      # of the histograms of ONNX Runtime's entropy method
 
 
 def session(path: Path) -> Callable[[Sample], list[Array]]:
@@ -48,7 +52,12 @@ def session(path: Path) -> Callable[[Sample], list[Array]]:
 
 
 def by_onnxruntime(path: Path, target: Path, samples: list[Sample], method: str) -> None:
-    """The same samples for ONNX Runtime's static quantization."""
+    """The same samples for ONNX Runtime's static quantization.
+
+    Its entropy method chooses among as many ranges as there are bins more than 128, and there are
+    128 unless somebody changes that, for which `quantize_static` has no option: it
+    is min–max then.
+    """
     from onnxruntime.quantization import (
         CalibrationDataReader,
         CalibrationMethod,
@@ -57,6 +66,8 @@ def by_onnxruntime(path: Path, target: Path, samples: list[Sample], method: str)
         quantize_static,
     )
 
+    opened = import_module("onnxruntime.quantization.quantize")
+
     class Reader(CalibrationDataReader):            # type: ignore[misc]
         def __init__(self) -> None:
             self.left = iter(samples)
@@ -64,7 +75,14 @@ def by_onnxruntime(path: Path, target: Path, samples: list[Sample], method: str)
         def get_next(self) -> Sample | None:
             return next(self.left, None)
 
-    with redirect_stdout(sys.stderr):           # it talks
+    create: Callable[..., Any] = opened.create_calibrator
+
+    def with_bins(*arguments: Any, **options: Any) -> Any:
+        options["extra_options"] = {**options.get("extra_options", {}), "num_bins": BINS}
+        return create(*arguments, **options)
+
+    patched = patch.object(opened, "create_calibrator", with_bins)
+    with redirect_stdout(sys.stderr), patched:  # it talks
         quantize_static(str(path), str(target), Reader(), quant_format=QuantFormat.QDQ,
                         activation_type=QuantType.QInt8, weight_type=QuantType.QInt8,
                         per_channel=True, calibrate_method=getattr(CalibrationMethod, method))
@@ -82,10 +100,11 @@ def float_file(path: Path, folder: Path) -> Path:
     return target
 
 
-def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator[dict[str, Any]]:
+def measure_case(case: Case, models: Path, config: str, judged: int,
+                 calibrated: int) -> Iterator[dict[str, Any]]:
     """A row for Microtron, and one for each method of ONNX Runtime."""
     path, data = models / "models" / case.file, models / "data"
-    calibration = case.calibration(data)
+    calibration = case.calibration(data)[:calibrated]
     samples, labels = case.judged(data)
     samples, labels = samples[:judged], None if labels is None else labels[:judged]
     with tempfile.TemporaryDirectory() as name:
@@ -99,7 +118,8 @@ def measure_case(case: Case, models: Path, config: str, judged: int) -> Iterator
         def row(tool: str, outputs: list[list[Array]], **more: Any) -> dict[str, Any]:
             before, after = (case.score([each[0] for each in found], samples, labels)
                              for found in (right, outputs))
-            return {"model": path.name, "tool": tool, "samples": len(samples), "float": before,
+            return {"model": path.name, "tool": tool, "samples": len(samples),
+                    "calibration": len(calibration), "float": before,
                     "score": after, "sqnr": _sqnr(right, outputs), **more}
 
         start = process_time()
@@ -160,7 +180,8 @@ def measure(arguments: argparse.Namespace) -> Outcome:
     for case in chosen if models is not None else ():
         print(f"{case.file} …", file=sys.stderr)
         assert models is not None
-        for row in measure_case(case, models, arguments.config, arguments.judged):
+        for row in measure_case(case, models, arguments.config, arguments.judged,
+                                arguments.samples):
             print(f"  {row['tool']}: float {row['float']:.1f}, int8 {row['score']:.1f}, "
                   f"SQNR {row['sqnr']:.1f} dB", file=sys.stderr)
             rows.append(row)
@@ -170,7 +191,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
                  Column("float", "float", lambda value: f"{value:.1f}"),
                  Column("score", "int8", lambda value: f"{value:.1f}"),
                  Column("sqnr", "SQNR dB", lambda value: f"{value:.1f}")),
-        rows=rows, facts={"config": arguments.config},
+        rows=rows, facts={"config": arguments.config, "entropy_bins": BINS},
         details=tuple(f"{each['model']}: {each['accelerator_percent']:.1f} % of MACs on the "
                       f"accelerator, {each['handovers']} hand-overs, {each['cycles']:,} cycles"
                       for each in rows if "handovers" in each))
@@ -183,6 +204,8 @@ def options(parser: argparse.ArgumentParser) -> None:
                         "`microtron quantize`")
     parser.add_argument("--config", default="base", help="to compile for; none leaves that out")
     parser.add_argument("--judged", type=int, default=JUDGED, help="samples that are judged")
+    parser.add_argument("--samples", type=int, default=SAMPLES,
+                        help="samples that models are quantized with, by all tools")
 
 
 if __name__ == "__main__":

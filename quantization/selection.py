@@ -12,7 +12,7 @@ from ..compiler.graph.operations.layers.matmul import MatMul
 from ..compiler.graph.operations.layers.reduction import Reduce, ReduceKind
 from ..compiler.graph.operations.layers.window import Conv, Pool, PoolKind
 from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
-from ..compiler.graph.operations.pointwise.logic import Compare, Where
+from ..compiler.graph.operations.pointwise.logic import Compare, CompareKind, Where
 from ..compiler.graph.operations.pointwise.quantize import Clamp
 from ..compiler.graph.operations.pointwise.unary import Cast, Unary
 from ..compiler.graph.operations.vision.resize import Resize, ResizeKind
@@ -22,6 +22,7 @@ from .prepare import PRODUCTS, Product
 POINTWISE = (Unary, Clamp, Binary, Cast, Compare, Where)
 SCALED = (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL)
 REAL = "float32"
+IMAGE_AXES = 4          # number, channel, row, column
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,12 @@ class _Search:
             return
         if name in self.left_out or node.type.size == 0:
             return
+        whole = self._prelu_around(name)
+        if whole is not None:
+            self.roots[name] = whole
+            if self._is_stored(prelu_input(self.graph, self.graph.nodes[whole]), entries):
+                self.able.add(name)
+            return
         before = getattr(node.operation, "x", "")
         if isinstance(node.operation, Clamp) and before in self.able and (
                 self.graph.uses[before] == 1 and self.roots[before] == before
@@ -135,6 +142,16 @@ class _Search:
 
     def _is_stored(self, tensor: str, entries: Collection[str]) -> bool:
         return tensor in self.able or tensor in entries
+
+    def _prelu_around(self, name: str) -> str | None:
+        """The PReLU inside of which a comparison or a product is."""
+        readers = self.graph.readers.get(name, ())
+        if name in self.graph.outputs or len(readers) != 1:
+            return None
+        found = self.graph.nodes[readers[0]]
+        inside = prelu_input(self.graph, found) and name in (
+            getattr(found.operation, "condition", ""), getattr(found.operation, "left", ""))
+        return readers[0] if inside else None
 
     def _root(self, node: Node) -> str | None:
         """The one tensor of which a node's result is a function, number by number."""
@@ -215,6 +232,27 @@ class _Search:
         return {name: first(name) for name in points}
 
 
+def prelu_input(graph: Graph, node: Node) -> str:
+    """What a PReLU of images with a slope for each channel reads; empty for any other node.
+
+        Where(x < 0, x × slopes, x)
+    """
+    where = node.operation
+    if not isinstance(where, Where) or where.condition not in graph.nodes or (
+            where.left not in graph.nodes or len(node.type.shape) != IMAGE_AXES):
+        return ""
+    below, product = (graph.nodes[each].operation for each in (where.condition, where.left))
+    if not isinstance(below, Compare) or below.kind != CompareKind.LESS or not isinstance(
+            product, Binary) or product.kind != BinaryKind.MUL:
+        return ""
+    x, zero, slopes = where.right, graph.array(below.right), graph.array(product.right)
+    if {below.left, product.left} != {x} or zero is None or zero.any() or slopes is None or (
+            graph.type_of(x) != node.type or x in graph.constants):
+        return ""
+    shape = (1,) * (IMAGE_AXES - slopes.ndim) + slopes.shape
+    return x if shape == (1, node.type.shape[1], 1, 1) else ""
+
+
 def _has_wide_form(node: Node) -> bool:
     """Whether the accelerator can give a layer's sums as they are."""
     operation = node.operation
@@ -235,6 +273,8 @@ def _integer_operands(graph: Graph, node: Node) -> tuple[str, ...]:
     """The operands that a node reads as integers, if it has an integer form and is no product."""
     operation = node.operation
     match operation:
+        case Where() if x := prelu_input(graph, node):
+            return (x,)
         case Pool(kind=PoolKind.AVERAGE, x=x) | Reduce(kind=ReduceKind.MEAN, x=x):
             return (x,)
         case Binary(kind=kind, left=left, right=right) if kind in SCALED:

@@ -11,6 +11,7 @@ from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.operations.layers.normalization import BatchNorm, Softmax
 from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from microtron.compiler.graph.operations.pointwise.logic import Compare, CompareKind, Where
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp
 from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import TensorType
@@ -52,8 +53,8 @@ def random_network(seed: int) -> Graph:
 
 def _block(made: Builder, rng: np.random.Generator, x: str, channels: int, axis: int,
            number: int) -> tuple[str, int]:
-    kind = rng.choice(["plain", "residual", "depthwise", "concat", "swish", "norm"])
-    outputs = int(rng.choice(CHANNELS)) if kind in ("plain", "norm", "swish") else channels
+    kind = rng.choice(["plain", "residual", "depthwise", "concat", "swish", "norm", "prelu"])
+    outputs = int(rng.choice(CHANNELS)) if kind in ("plain", "norm", "swish", "prelu") else channels
     groups = channels if kind == "depthwise" else 1
     weights = made.constant(f"w{number}", rng.normal(
         0, 0.4, (outputs, channels // groups, 3, 3)).astype(np.float32))
@@ -71,10 +72,23 @@ def _block(made: Builder, rng: np.random.Generator, x: str, channels: int, axis:
     if kind == "swish":
         gate = made.add(f"gate{number}", Unary(kind=UnaryKind.SIGMOID, x=y))
         return made.add(f"swish{number}", Binary(kind=BinaryKind.MUL, left=y, right=gate)), outputs
+    if kind == "prelu":
+        return add_prelu(made, rng, y, axis, f"prelu{number}"), outputs
     y = made.add(f"relu{number}", Clamp(x=y, low=0))
     if kind == "concat":
         return made.add(f"both{number}", Concat(parts=(x, y), axis=axis)), 2 * channels
     return y, outputs
+
+
+def add_prelu(made: Builder, rng: np.random.Generator, x: str, axis: int, name: str) -> str:
+    """A slope for each channel, of which some are below 0 or above 1."""
+    shape = [1] * 4
+    shape[axis] = made.type_of(x).shape[axis]
+    slopes = made.constant(f"{name}.slopes", rng.uniform(-0.5, 1.5, shape).astype(np.float32))
+    zero = made.constant(f"{name}.zero", np.zeros((1,) * 4, np.float32))
+    below = made.add(f"{name}.negative", Compare(kind=CompareKind.LESS, left=x, right=zero))
+    product = made.add(f"{name}.below", Binary(kind=BinaryKind.MUL, left=x, right=slopes))
+    return made.add(name, Where(condition=below, left=product, right=x))
 
 
 def samples_for(graph: Graph, count: int = 6, seed: int = 0) -> list[dict[str, np.ndarray]]:
