@@ -20,7 +20,7 @@ from ...base.errors import ExecutionError, VerificationError
 from ..instructions import Engine
 from ..program import Program, engines_of
 from ..stream import check
-from .order.counters import Counter, counters, sequences_of
+from .order.counters import Counter, counters, most_posted, sequences_of
 from .order.layout import Layout, prepare
 
 ROUNDS = 16                 # each about halves what is too much
@@ -47,6 +47,8 @@ def with_tokens(program: Program, *, is_checked: bool = False) -> Program:
     least = np.zeros((len(code), len(Engine)), np.int64)
     for _ in range(ROUNDS):
         program, clocks = _derive(layout, least)
+        if most_posted(program) <= program.config.token_limit:
+            return program
         full = [each for each in counters(program, clocks)
                 if each.held.max() > program.config.token_limit]
         if not full:

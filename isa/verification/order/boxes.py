@@ -17,52 +17,43 @@ Numbers = npt.NDArray[np.int64]
 OUTER, INNER, LENGTH = range(3)     # columns of `loops` and, but for the last, of `stride`
 
 
-def normalize_boxes(base: Numbers, loops: Numbers,
-                    stride: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Boxes with the same cells whose rows lie apart. Those without rows stay without.
+@entry
+def normalize_box(count: Numbers, step: Numbers) -> int:
+    """Change a box to one with the same cells whose rows lie apart, and return by how much its base
+    moves. One without rows stays without.
 
     The inner loop is the one that there is, if one is enough. Otherwise the outer loop is the one
     whose planes are quicker to compare with others: that of the larger stride, which leaves each
     plane few others to meet, unless planes overlap or there are very many of them.
     """
-    count, step = loops[:, :LENGTH].copy(), stride[:, :LENGTH].copy()
-    length = loops[:, LENGTH].copy()
-    base = base + (np.minimum(step, 0) * np.maximum(count - 1, 0)).sum(axis=1)
-    step = np.abs(step)
-    _swap(count, step, (count[:, INNER] == 1) | (
-        (count[:, OUTER] > 1) & (step[:, OUTER] < step[:, INNER])))
-    _join_rows(count, step, length)
-    _swap(count, step, count[:, INNER] == 1)
-    _join_rows(count, step, length)
-    _join_planes(count, step)
-    extent = (count[:, INNER] - 1) * step[:, INNER] + length
-    pairs = np.where(step[:, OUTER] < extent, count[:, INNER], count[:, INNER] ** 2)
-    _swap(count, step, (count[:, INNER] > 1) & (count[:, OUTER] > pairs))
-    step[count == 1] = 1
-    return base, np.column_stack([count, length]), np.column_stack([step, np.ones_like(length)])
+    moved = 0
+    for each in range(LENGTH):
+        moved += min(step[each], 0) * max(count[each] - 1, 0)
+        step[each] = abs(step[each])
+    for turn in range(2):           # rows that touch or overlap are one row
+        if count[INNER] == 1 or (turn == 0 and count[OUTER] > 1 and step[OUTER] < step[INNER]):
+            _swap(count, step)
+        if count[INNER] > 1 and step[INNER] <= count[LENGTH]:
+            count[LENGTH] += (count[INNER] - 1) * step[INNER]
+            count[INNER] = 1
+    if count[OUTER] > 1 and count[INNER] > 1 and step[OUTER] % step[INNER] == 0 and (
+            step[OUTER] <= count[INNER] * step[INNER]):     # planes that go on are one plane
+        count[INNER] += (count[OUTER] - 1) * (step[OUTER] // step[INNER])
+        count[OUTER] = 1
+    extent = (count[INNER] - 1) * step[INNER] + count[LENGTH]
+    pairs = count[INNER] if step[OUTER] < extent else count[INNER] ** 2
+    if count[INNER] > 1 and count[OUTER] > pairs:
+        _swap(count, step)
+    for each in range(LENGTH):
+        if count[each] == 1:
+            step[each] = 1
+    return moved
 
 
-def _swap(count: Numbers, step: Numbers, chosen: npt.NDArray[np.bool_]) -> None:
-    count[chosen] = count[chosen][:, ::-1]
-    step[chosen] = step[chosen][:, ::-1]
-
-
-def _join_rows(count: Numbers, step: Numbers, length: Numbers) -> None:
-    """Rows that touch or overlap are one row."""
-    joined = (count[:, INNER] > 1) & (step[:, INNER] <= length)
-    length[joined] += (count[joined, INNER] - 1) * step[joined, INNER]
-    count[joined, INNER] = 1
-
-
-def _join_planes(count: Numbers, step: Numbers) -> None:
-    """Planes whose rows go on where those of the plane before end are one plane."""
-    both = (count > 1).all(axis=1)
-    inner = np.where(both, step[:, INNER], 1)
-    joined = both & (step[:, OUTER] % inner == 0) & (
-        step[:, OUTER] <= count[:, INNER] * step[:, INNER])
-    ratio = step[:, OUTER] // inner
-    count[joined, INNER] += (count[joined, OUTER] - 1) * ratio[joined]
-    count[joined, OUTER] = 1
+@helper
+def _swap(count: Numbers, step: Numbers) -> None:
+    count[OUTER], count[INNER] = count[INNER], count[OUTER]
+    step[OUTER], step[INNER] = step[INNER], step[OUTER]
 
 
 @entry

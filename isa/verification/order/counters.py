@@ -12,6 +12,8 @@ from ...instructions import Engine
 from ...program import Program, engines_of
 
 Numbers = npt.NDArray[np.int64]
+MASKS = 256                 # values of the field that says whom an instruction posts to
+POSTED_BY_MASK = np.arange(MASKS)[:, None] >> np.arange(len(Engine)) & 1
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ def sequences_of(program: Program) -> Numbers:
         mine = np.flatnonzero(engine == each)
         sequence[mine] = np.arange(1, len(mine) + 1)
     return sequence
+
+
+def most_posted(program: Program) -> int:
+    """The most tokens that one engine posts to another in all: no counter can hold more."""
+    posts = np.ascontiguousarray(program.code["post"])
+    masks = np.bincount((engines_of(program) + 1) * MASKS + posts, minlength=0)
+    masks = np.append(masks, np.zeros(-len(masks) % MASKS, np.int64)).reshape(-1, MASKS)
+    return int((masks @ POSTED_BY_MASK).max(initial=0))
 
 
 def counters(program: Program, clocks: Numbers) -> Iterator[Counter]:

@@ -16,6 +16,7 @@ from ...program import Program
 from .accesses import DRAM, NOT_LONG, SPACES, Table
 
 if TYPE_CHECKING:
+    from .fill_accesses import Summary
     from .shadow_dram import DramShadow
 
 CELLS_LIMIT = 1 << 24       # with more, cells that are always touched together count as one
@@ -44,23 +45,18 @@ class DramLayout:
         return new_dram_shadow(self.base, leaves, self.coordinates, self.long_rows, self.short)
 
 
-def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
-    """The access table with the boxes that matter, tidied up and counted in cells."""
-    from .boxes import normalize_boxes
-
-    dram = table["space"] >= DRAM
-    stored = np.unique(table["space"][dram & table["write"]])
-    table = table[~dram | np.isin(table["space"], stored)]
-    dram = table["space"] >= DRAM
-    rows = table[dram]
-    rows["base"], rows["loops"], rows["stride"] = normalize_boxes(rows["base"], rows["loops"],
-                                                                  rows["stride"])
-    grain = _coarsen(rows)
+def lay_out_dram(program: Program, table: Table, stored: Numbers, summary: Summary) -> DramLayout:
+    """How the boxes of an access table lie, which is complete but for the numbers of long ones."""
+    grain = summary.grain
     base, cells = np.zeros(SPACES, np.int64), 0
-    for space in stored.tolist():
-        base[space] = cells
-        cells += -(-program.segments[space - DRAM].size // grain)
-    coordinates = None
+    for number, segment in enumerate(program.segments):
+        if stored[number]:
+            base[DRAM + number] = cells
+            cells += -(-segment.size // grain)
+    if cells <= CELLS_LIMIT and summary.most_rows <= ROWS_LIMITS[0]:        # as always, nearly
+        return DramLayout(grain, base, cells, None, np.zeros(0, np.int64), summary.boxes)
+    places = np.flatnonzero(table["space"] >= DRAM)
+    rows, coordinates = table[places], None
     for limit in ROWS_LIMITS:
         long = _rows_in(rows) > limit
         if cells <= CELLS_LIMIT:
@@ -69,24 +65,8 @@ def lay_out_dram(program: Program, table: Table) -> tuple[Table, DramLayout]:
         if len(coordinates) <= COORDINATES_LIMIT:
             break
     first = _number_long(rows, long)
-    table[dram] = rows
-    return table, DramLayout(grain, base, cells, coordinates, np.flatnonzero(dram)[first],
-                             int(np.count_nonzero(~long)))
-
-
-def _coarsen(rows: Table) -> int:
-    """Count in the coarsest cells that fit, and return their bytes.
-
-    All tiles are powers of two and aligned, so the smallest tile that moves will do.
-    """
-    numbers = np.concatenate([rows["base"], rows["loops"][:, 2],
-                              rows["stride"][:, :2][rows["loops"][:, :2] > 1]])
-    grain = int(np.bitwise_or.reduce(numbers, initial=0))
-    grain = grain & -grain or 1
-    rows["base"] //= grain
-    rows["loops"][:, 2] //= grain
-    rows["stride"][:, :2] = np.where(rows["loops"][:, :2] > 1, rows["stride"][:, :2] // grain, 1)
-    return grain
+    table[places] = rows
+    return DramLayout(grain, base, cells, coordinates, places[first], int(np.count_nonzero(~long)))
 
 
 def _rows_in(boxes: Table) -> Numbers:

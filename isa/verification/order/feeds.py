@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ...instructions import Load, MicroOp
 from ...record import fields_of
-from ...stream import Stream
 from .footprints import MicroOps
 from .jit import entry, helper
 
@@ -28,14 +27,6 @@ Contents = tuple[npt.NDArray[np.uint8], ...]        # of every segment, read-onl
 
 def new_micro_ops(count: int) -> MicroOps:
     return np.zeros((COLUMNS, count), np.int32)
-
-
-def feeds_of(loads: Stream) -> Feeds:
-    """The loads of micro-ops among these words, as `bring` wants them."""
-    feeds = np.zeros(len(loads), FEED)
-    for name in FIELDS:
-        feeds[name] = loads[name]
-    return feeds
 
 
 @entry

@@ -9,29 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import ExecutionError
-from ...instructions import (
-    SEGMENTS,
-    Buffer,
-    Gemm,
-    GemmFlags,
-    Load,
-    Requantize,
-    RequantizeFlags,
-    Store,
-    Window,
-)
-from ...instructions import Table as FillTable
+from ...instructions import SEGMENTS, Buffer, Load, Store
 from ...program import Access, Program, engines_of
-from ...stream import Stream, instruction_at, positions_of
+from ...stream import as_bytes, instruction_at
 from ..bounds import MicroOps, check_supported, place_of
 from ..bounds import check as check_bounds
-from .accesses import Table, access_table
+from .accesses import ROW, Table
 from .dram_layout import DramLayout, lay_out_dram
 
 if TYPE_CHECKING:
     from .feeds import Contents, Feeds
+    from .fill_accesses import Facts
     from .walk import Code, Order
 
+NUMBERS = 256               # that the field of a segment can hold
 NO_CONTENT = np.zeros(0, np.uint8)
 
 
@@ -84,87 +75,72 @@ class Layout:
 
 def prepare(program: Program) -> Layout:
     """Check addresses, then lay the program out. Raises ExecutionError."""
+    from .access_rows import ROW_COUNTS, new_numbers
+    from .feeds import FEED
+    from .fill_accesses import Filled, fill_accesses
     from .walk import Code
 
-    _check_products(program)
-    _check_transfers(program)
-    table = access_table(program.code, program.config)
-    table, dram = lay_out_dram(program, table)
-    feeds, feed_begin, contents = _feeds(program)
-    count = len(program.code)
-    code = Code(engine=engines_of(program), wait=program.code["wait"].astype(np.int64),
-                post=program.code["post"].astype(np.int64), rows=table,
-                row_begin=np.searchsorted(table["instruction"], np.arange(count + 1)),
-                feeds=feeds, feed_begin=feed_begin, contents=contents)
+    stream, count = program.code, len(program.code)
+    facts = _facts(program)
+    most_rows = int(ROW_COUNTS[stream["opcode"]].sum())
+    filled = Filled(np.empty((most_rows, ROW.itemsize // 8), np.int64),
+                    np.zeros(count + 1, np.int64), np.zeros(count, np.uint8),
+                    np.empty((count, FEED.itemsize // 8), np.int64),
+                    np.zeros(count + 1, np.int64), new_numbers())
+    raw = as_bytes(stream)
+    if not raw.flags.writeable:         # another type for numba
+        raw = raw.copy()
+    summary = fill_accesses(raw, facts, filled)
+    for position in np.flatnonzero(filled.suspect).tolist():
+        _check(program, position)
+    rows = filled.rows[:summary.rows].view(ROW)[:, 0]
+    feeds = filled.feeds[:summary.feeds].view(FEED)[:, 0]
+    dram = lay_out_dram(program, rows, facts.stored, summary)
+    code = Code(engine=engines_of(program), wait=stream["wait"].astype(np.int64),
+                post=stream["post"].astype(np.int64), rows=rows, row_begin=filled.row_begin,
+                feeds=feeds, feed_begin=filled.feed_begin,
+                contents=_contents(program, feeds, filled.feed_begin))
     return Layout(program, code, dram)
 
 
-def _check_products(program: Program) -> None:
-    """Whether the accelerator has what gemms, windows and lookups ask for."""
-    for kind in (Gemm, Window):
-        positions, words = positions_of(program.code, kind)
-        lacks_out = (words["flags"] & GemmFlags.OUT != 0) & (program.config.gemm_out_tiles == 0)
-        lacks = lacks_out | (kind is Window and not program.config.has_windows)
-        for position in positions[lacks].tolist():
-            check_supported(instruction_at(program.code, position), program.config, position)
-    if not program.config.tables:
-        positions, words = positions_of(program.code, Requantize)
-        lookups = positions[words["flags"] & RequantizeFlags.LOOKUP != 0]
-        fills, _ = positions_of(program.code, FillTable)
-        for position in (*lookups.tolist(), *fills.tolist()):
-            check_supported(instruction_at(program.code, position), program.config, position)
+def _facts(program: Program) -> Facts:
+    """What compiled code is to know about the accelerator and the segments."""
+    from .fill_accesses import Facts
+
+    config, segments = program.config, program.segments
+    sizes = np.zeros((2, NUMBERS), np.int64)            # of no bytes, where there is no segment
+    sizes[:, :len(segments)] = [[each.size for each in segments],
+                                [each.size if each.access == Access.WRITE else 0
+                                 for each in segments]]
+    return Facts(np.array([config.tile_bytes(buffer) for buffer in Buffer], np.int64), sizes[0],
+                 sizes[1], np.zeros(NUMBERS, np.int64), config.inp_groups, config.acc_groups,
+                 config.block_out, config.table_tiles, int(config.has_windows),
+                 int(config.tables > 0), int(config.gemm_out_tiles > 0), 1 << config.wgt_bits - 1)
 
 
-def _check_transfers(program: Program) -> None:
-    """Addresses, sizes and access rights of loads and stores, all at once; a suspect gets the
-    full check, which says what is wrong."""
-    for kind in (Load, Store):
-        positions, words = positions_of(program.code, kind)
-        for suspect in np.flatnonzero(_suspicious(program, words, kind is Store)).tolist():
-            instruction = instruction_at(program.code, positions[suspect])
-            check_bounds(instruction, program.config, program.segments,
-                         np.zeros((0, 4), np.uint16), position=int(positions[suspect]))
+def _check(program: Program, position: int) -> None:
+    """Say what is wrong with a suspect, if anything is."""
+    instruction = instruction_at(program.code, position)
+    if isinstance(instruction, Load | Store):
+        check_bounds(instruction, program.config, program.segments, np.zeros((0, 4), np.uint16),
+                     position=position)
+    else:
+        check_supported(instruction, program.config, position)
 
 
-def _suspicious(program: Program, words: Stream, stores: bool) -> npt.NDArray[np.bool_]:
-    tile = np.array([program.config.tile_bytes(buffer) for buffer in Buffer])[words["buffer"]]
-    size = np.zeros(256, np.int64)
-    for number, segment in enumerate(program.segments):
-        allowed = not stores or segment.access == Access.WRITE
-        size[number] = segment.size if allowed else 0
-    extent, stride = words["shape"].astype(np.int64), words["stride"].astype(np.int64)
-    offset = words["offset"].astype(np.int64)
-    steps = np.maximum(extent[:, :2] - 1, 0) * stride
-    low = offset + np.minimum(steps, 0).sum(axis=1)
-    high = offset + np.maximum(steps, 0).sum(axis=1) + extent[:, 2] * tile
-    suspicious: npt.NDArray[np.bool_] = (offset % tile != 0) | np.any(
-        stride % tile[:, None] != 0, axis=1)
-    suspicious |= ((low < 0) | (high > size[words["segment"]])) & np.all(extent > 0, axis=1)
-    if not stores:
-        most = 1 << program.config.wgt_bits - 1
-        pad = words["pad_value"].astype(np.int64)
-        suspicious |= (words["buffer"] == Buffer.WGT) & ((pad < -most) | (pad >= most))
-    return suspicious
-
-
-def _feeds(program: Program) -> tuple[Feeds, npt.NDArray[np.int64], Contents]:
-    """The loads of micro-ops, where each instruction's begin, and what segments hold."""
-    from .feeds import feeds_of
-
-    positions, words = positions_of(program.code, Load)
-    chosen = (words["buffer"] == Buffer.UOP) & np.all(words["shape"] > 0, axis=1)
-    positions, words = positions[chosen], words[chosen]
+def _contents(program: Program, feeds: Feeds, begin: npt.NDArray[np.int64]) -> Contents:
+    """What the segments hold that micro-ops come from."""
     contents = [NO_CONTENT] * SEGMENTS
-    for number in np.unique(words["segment"]).tolist():
+    for number in sorted(set(feeds["segment"].tolist())):
         segment = program.segments[number]
         if segment.access == Access.WRITE or segment.data is None:
-            first = positions[words["segment"] == number][0]
+            at = int(np.argmax(feeds["segment"] == number))
+            first = np.searchsorted(begin, at, side="right") - 1
             raise ExecutionError(f"instruction {first} (load.uop): micro-ops come from segment "
                                  f"{segment.name}, but only a read-only segment with data tells "
                                  f"in advance what they will be")
         contents[number] = np.ascontiguousarray(segment.data)
-    begin = np.searchsorted(positions, np.arange(len(program.code) + 1)).astype(np.int64)
-    return feeds_of(words), begin, tuple(_read_only(content) for content in contents)
+    return tuple(_read_only(content) for content in contents)
 
 
 def _read_only(content: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from microtron.isa.verification.order.boxes import find_common_run, normalize_boxes
+from microtron.isa.verification.order.boxes import find_common_run, normalize_box
 
 NO_LIMIT = 1 << 62
 counts = st.integers(1, 7)
@@ -18,8 +18,8 @@ boxes = st.tuples(st.integers(0, 60), st.tuples(counts, counts, counts), st.tupl
 def tidy(base, loops, stride):
     """One box as `find_common_run` wants it. Loops that do not move are no loops."""
     loops = [1 if step == 0 else count for count, step in zip(loops, (*stride, 1), strict=True)]
-    found = normalize_boxes(np.array([base]), np.array([loops]), np.array([(*stride, 1)]))
-    return tuple(each[0] for each in found)
+    count, step = np.array(loops), np.array((*stride, 1))
+    return base + normalize_box(count, step), count, step
 
 
 def cells(base, loops, stride):
