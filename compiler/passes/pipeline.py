@@ -16,6 +16,7 @@ from .compose_tables import compose_tables
 from .fold_batch_norm import fold_batch_norm
 from .fold_constants import fold_constants, fold_dequantized
 from .fold_pad import fold_pad
+from .fold_transpose import fold_transpose
 from .fuse_clamp import fuse_clamp
 from .integer_moves import integer_moves
 from .integer_operators import integer_operators
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("normalize", normalize),
     Pass("simplify_shape", simplify_shape),
     Pass("remove_dead", remove_dead),               # also lets the next ones see single readers
+    Pass("fold_transpose", fold_transpose),
     Pass("fold_pad", fold_pad),
     Pass("signed", make_signed),
     Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only

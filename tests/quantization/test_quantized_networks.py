@@ -14,7 +14,10 @@ import microtron
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.graph.operations.data_movement.shape import Concat, Reshape, Transpose
+from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.operations.layers.window import Conv
+from microtron.compiler.graph.operations.vision.resize import Coordinates, Nearest, Resize
 from microtron.compiler.graph.types import TensorType
 from microtron.quantization.export.write_onnx import write_onnx
 from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntime
@@ -158,7 +161,47 @@ def test_a_slope_for_each_channel_hands_over_nothing(axis):
                                            channel_axis=axis))
         if number < 2:
             x = add_prelu(made, rng, x, axis, f"prelu{number}")
-    graph = made.graph((x,))
+    check_one_program(made.graph((x,)))
+
+
+def test_many_channels_with_repeated_pixels_hand_over_nothing():
+    rng = np.random.default_rng(0)
+    made = Builder("resize")
+    x = made.input("x", TensorType((1, 8, 6, 6), "float32"))
+
+    def conv(name, x, outputs, stride=1):
+        weights = made.constant(f"{name}.weights", rng.normal(0, 0.2, (
+            outputs, made.type_of(x).shape[1], 1, 1)).astype(np.float32))
+        return made.add(name, Conv(x=x, weights=weights, stride=(stride, stride), channel_axis=1,
+                                   low=0))
+
+    first = conv("first", x, 16)
+    small = conv("small", first, 96, 2)
+    large = made.add("large", Resize(x=small, shape=(1, 96, 6, 6), nearest=Nearest.FLOOR,
+                                     coordinates=Coordinates.ASYMMETRIC))
+    both = made.add("both", Concat(parts=(large, first), axis=1))
+    check_one_program(made.graph((conv("last", both, 5),)))
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_a_flattened_image_with_other_axes_hands_over_nothing(last):
+    """Channels last, as Keras flattens them, also in a model that converters gave channels
+    first."""
+    rng = np.random.default_rng(0)
+    made = Builder("flat")
+    x = made.input("x", TensorType((1, 5, 4, 6) if last else (1, 6, 5, 4), "float32"))
+    weights = made.constant("w", rng.normal(0, 0.2, (7, 6, 3, 3)).astype(np.float32))
+    x = made.add("conv", Conv(x=x, weights=weights, channel_axis=3 if last else 1, low=0))
+    if not last:
+        x = made.add("moved", Transpose(x=x, order=(0, 2, 3, 1)))
+    x = made.add("flat", Reshape(x=x, shape=(1, 42)))
+    matrix = made.constant("m", rng.normal(0, 0.2, (42, 5)).astype(np.float32))
+    check_one_program(made.graph((made.add("scores", MatMul(left=x, right=matrix)),)))
+
+
+def check_one_program(graph):
+    """Quantized, a graph with one output is one program, and the accelerator's numbers are the
+    CPU's."""
     samples = samples_for(graph)
     found = microtron.quantize(graph, samples, techniques=(), config="tiny")
     assert found.report.placement.programs == 1
@@ -167,4 +210,5 @@ def test_a_slope_for_each_channel_hands_over_nothing(axis):
     assert max(steps.values()) <= 1, steps
     model = microtron.compile(found.graph, "tiny")
     [given] = model.run(samples[0], "functional").outputs.values()
-    np.testing.assert_array_equal(given, IntegerModel(found.graph).run(samples[0])[x])
+    [name] = graph.outputs
+    np.testing.assert_array_equal(given, IntegerModel(found.graph).run(samples[0])[name])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from ...graph.graph import Graph, Node
 from ...graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from ...graph.operations.data_movement.shape import Pad, PadMode, Reshape, Slice, Transpose
+from ...graph.operations.data_movement.shape import Concat, Pad, PadMode, Reshape, Slice, Transpose
 from ...graph.operations.layers.window import (
     Conv,
     Pair,
@@ -24,6 +25,10 @@ from ...graph.types import Array, Quantization, TensorType
 from ..graph_edit import Edit
 
 AXES = 4
+TOGETHER = 64               # channels that are repeated at once: a multiple of every array's
+MOST_REPEATED = 1 << 28     # products of a resize; the CPU has it if the array cannot
+MOST_TIMES = 64             # that a pixel is repeated
+MOST_CHANNELS = 1 << 11     # that are cut apart to be repeated
 MOST_PRODUCTS = 1 << 23     # more would take the array longer than the way to the CPU and back
 
 
@@ -206,11 +211,9 @@ class _Change:
                     type_.shape[self.channels] != 1) or type_.size == 1:
                 continue
             repeated = self.edit.fresh(f"{name}.{side}")
-            shape = list(type_.shape)
-            shape[self.channels] = depth
             ones = np.ones((depth, 1, 1, 1), np.int8)
-            self._conv(repeated, replace(node, type=replace(type_, shape=tuple(shape))), tensor,
-                       ones, (1, 1))
+            self._conv(repeated, replace(node, type=self._with_depth(type_, depth)), tensor, ones,
+                       (1, 1))
             sides[side] = repeated
         if sides == {"left": binary.left, "right": binary.right}:
             return False
@@ -219,7 +222,8 @@ class _Change:
         return True
 
     def _resize(self, name: str, node: Node, resize: Resize) -> bool:
-        """Pixels that are repeated a whole number of times."""
+        """Pixels that are repeated a whole number of times. Many channels are some at a time, which
+        are read and written where they lie: each number is a sum of 64 products at most."""
         x = self.edit.graph.type_of(resize.x)
         if resize.kind != ResizeKind.NEAREST or any(
                 x.shape[axis] != node.type.shape[axis] for axis in (0, self.channels)):
@@ -233,11 +237,32 @@ class _Change:
             if not np.array_equal(places, index // each):
                 return False
         depth = self._depth(resize.x)
-        ones = self._ones(depth, depth, node.type)
-        if ones is None:
+        if min(depth, TOGETHER) * node.type.size > MOST_REPEATED or (
+                prod(times) > MOST_TIMES or depth > MOST_CHANNELS):
             return False
-        self._put_transposed(name, node, resize.x, np.tile(ones[..., None, None], (1, 1, *times)))
+        if depth <= TOGETHER:
+            self._repeat_pixels(name, node, resize.x, depth, times)
+            return True
+        parts = []
+        for first in range(0, depth, TOGETHER):
+            count = min(TOGETHER, depth - first)
+            cut, part = (self.edit.fresh(f"{name}.{word}{first}") for word in ("from", "part"))
+            some = np.eye(count, depth, first, np.int8)[..., None, None]
+            self._conv(cut, replace(node, type=self._with_depth(x, count)), resize.x, some, (1, 1))
+            self._repeat_pixels(part, replace(node, type=self._with_depth(node.type, count)), cut,
+                                count, times)
+            parts.append(part)
+        self.edit.put(name, Concat(parts=tuple(parts), axis=self.channels), node.type, node.origin)
         return True
+
+    def _repeat_pixels(self, name: str, node: Node, x: str, depth: int, times: list[int]) -> None:
+        ones = np.eye(depth, dtype=np.int8)[..., None, None]
+        self._put_transposed(name, node, x, np.tile(ones, (1, 1, *times)))
+
+    def _with_depth(self, type_: TensorType, depth: int) -> TensorType:
+        shape = list(type_.shape)
+        shape[self.channels] = depth
+        return replace(type_, shape=tuple(shape))
 
     def _is_new(self, name: str) -> bool:
         """Whether a node is a window in place of a move."""

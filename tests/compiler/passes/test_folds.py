@@ -11,7 +11,12 @@ from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.graph import Constant
 from microtron.compiler.graph.operations.data_movement.indexing import Expand, Gather
-from microtron.compiler.graph.operations.data_movement.shape import Pad, PadMode, Transpose
+from microtron.compiler.graph.operations.data_movement.shape import (
+    Pad,
+    PadMode,
+    Reshape,
+    Transpose,
+)
 from microtron.compiler.graph.operations.layers.matmul import MatMul
 from microtron.compiler.graph.operations.layers.normalization import BatchNorm
 from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceKind
@@ -27,8 +32,10 @@ from microtron.compiler.passes.fold_constants import (
     fold_dequantized,
 )
 from microtron.compiler.passes.fold_pad import fold_pad
+from microtron.compiler.passes.fold_transpose import fold_transpose
 from microtron.compiler.passes.fuse_clamp import fuse_clamp
 from microtron.compiler.passes.normalize import normalize
+from microtron.compiler.passes.remove_dead import remove_dead
 from microtron.isa.arithmetic import quantize_scale
 
 from .checks import changed, kinds
@@ -320,3 +327,30 @@ def test_other_matrices_stay(left, right, constant):
     builder.add("y", MatMul(left="x", right="w"))
     found = changed(normalize, builder.graph(("y",)), tolerance=1e-5)
     assert found.nodes["y"].operation.right == "w"
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (0, 3, 2, 1), (0, 3, 1, 2), (0, 1, 3, 2)])
+@pytest.mark.parametrize("scales", [(0.1,), (0.1, 0.2, 0.3, 0.4, 0.5)])
+def test_weights_are_moved_instead_of_what_they_are_multiplied_with(order, scales):
+    builder = with_input((2, 3, 4, 5))
+    moved = builder.add("moved", Transpose(x="x", order=order))
+    flat = builder.add("flat", Reshape(x=moved, shape=(2, 60)))
+    known = Quantization(scales, (0,), 1 if len(scales) > 1 else None)
+    builder.constant("w", RNG.integers(-128, 128, (60, 5)).astype(np.int8), known)
+    builder.add("y", MatMul(left=flat, right="w", scales=tuple(each / 90 for each in scales)),
+                dtype="int8", quantization=Quantization((0.7,), (-5,)))
+    found = remove_dead(changed(fold_transpose, builder.graph(("y",))))
+    assert kinds(found) == ["Reshape", "MatMul"]
+
+
+@pytest.mark.parametrize(("shape", "order", "flat"), [
+    ((2, 3, 4, 5), (1, 2, 3, 0), (3, 40)),          # images and rows are exchanged
+    ((2, 3, 4, 5), (0, 2, 3, 1), (8, 15))])         # several rows of an image
+def test_a_transpose_that_is_not_inside_of_rows_stays(shape, order, flat):
+    builder = with_input(shape)
+    builder.add("moved", Transpose(x="x", order=order))
+    builder.add("flat", Reshape(x="moved", shape=flat))
+    builder.constant("w", RNG.integers(-9, 9, (flat[1], 5)).astype(np.int8), Quantization((0.1,)))
+    builder.add("y", MatMul(left="flat", right="w"), dtype="int32")
+    graph = builder.graph(("y",))
+    assert str(changed(fold_transpose, graph)) == str(graph)

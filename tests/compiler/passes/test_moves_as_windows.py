@@ -143,6 +143,32 @@ def test_repeated_pixels_are_a_window(coordinates, nearest, size, kind):
     assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", kind]
 
 
+def resized(shape, axis, times):
+    builder = images(shape, axis)
+    rows = 2 if axis == 1 else 1
+    size = tuple(each * times if place in (rows, rows + 1) else each
+                 for place, each in enumerate(shape))
+    builder.add("y", Resize(x="pool", shape=size, coordinates=Coordinates.ASYMMETRIC,
+                            nearest=Nearest.FLOOR), quantization=KNOWN)
+    return builder.graph(("y",))
+
+
+@pytest.mark.parametrize(("channels", "axis", "parts"), [(64, 1, 1), (65, 1, 2), (192, 3, 3)])
+def test_many_channels_are_repeated_some_at_a_time(channels, axis, parts):
+    shape = (1, channels, 2, 3) if axis == 1 else (1, 2, 3, channels)
+    found = kinds(changed(moves_as_windows, resized(shape, axis, 2)))
+    assert found == (["Pool", "TransposedConv"] if parts == 1 else
+                     ["Pool", *["Conv", "TransposedConv"] * parts, "Concat"])
+
+
+@pytest.mark.parametrize(("shape", "times"), [
+    ((1, 1 << 26, 1, 1), 2), ((1, 4000, 1, 1), 2), ((1, 4, 1 << 12, 1 << 12), 2),
+    ((1, 3, 2, 2), 9)])
+def test_what_would_be_too_many_products_is_not_repeated(shape, times):
+    graph = resized(shape, 1, times)
+    assert moves_as_windows(graph).nodes == graph.nodes
+
+
 def test_averages_of_pixels_stay():
     builder = images((1, 3, 4, 4), 1)
     builder.add("y", Resize(x="pool", shape=(1, 3, 8, 8), kind=ResizeKind.LINEAR),
@@ -157,11 +183,9 @@ def test_many_products_cost_more_than_the_way_to_the_cpu(channels):
                 quantization=KNOWN)
     builder.add("d", DepthToSpace(x="s", block=5, channel_axis=1), quantization=KNOWN)
     builder.add("y", SpaceToDepth(x="pool", block=4, channel_axis=1), quantization=KNOWN)
-    builder.add("r", Resize(x="s", shape=(1, 575, 8, 8), coordinates=Coordinates.ASYMMETRIC,
-                            nearest=Nearest.FLOOR), quantization=KNOWN)
     builder.add("p", Pad(x="s", before=(0, 9, 0, 0), after=(0,) * 4, value=-7),
                 quantization=KNOWN)
-    graph = builder.graph(("y", "d", "r", "p"))
+    graph = builder.graph(("y", "d", "p"))
     assert moves_as_windows(graph).nodes == graph.nodes
 
 
