@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from ..errors import CompileError
 from .expression import INDEX, Axis, Binary, Constant, Expression
+from .nodes import SUMS
 
-FORM = "affine"             # what a node remembers it as
+# What a node remembers: its form, that it is the shortest, and whether it is a sum.
+FORM, SIMPLE, SUM = "affine", "simple", "sum"
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,16 @@ class Affine:
                 self.constant + sum(each for each in reach if each > 0))
 
     def expression(self) -> Expression:
-        result: Expression = Constant(self.constant)
+        """The form as an index. It is what `simplify_index` gives, and remembers its form."""
+        result: Expression | None = Constant(self.constant) if self.constant else None
         for axis, coefficient in self.terms.items():
-            result = result + axis * coefficient
+            term = axis if coefficient == 1 else Binary("*", axis, Constant(coefficient))
+            result = term if result is None else Binary("+", result, term)
+        if result is None:
+            return Constant(0)
+        if isinstance(result, Binary):
+            result.__dict__[FORM] = self
+            result.__dict__[SIMPLE] = True
         return result
 
 
@@ -89,6 +98,36 @@ def affine(expression: Expression) -> Affine | None:
     if isinstance(expression, Constant) and expression.dtype == INDEX:
         return Affine(int(expression.value))
     return None
+
+
+def affine_at(index: Expression, values: Mapping[Axis, Expression]) -> Affine | None:
+    """The affine form of an index whose axes have values, without building the index. None if it
+    is not a sum of axes times constants, or a value is not affine."""
+    if not _is_sum(index):
+        return None
+    form = affine(index)
+    if form is None:
+        return None
+    constant = form.constant
+    terms: dict[Axis, int] = {}
+    for axis, coefficient in form.terms.items():
+        inner = affine(values.get(axis, axis))
+        if inner is None:
+            return None
+        constant += coefficient * inner.constant
+        for each, factor in inner.terms.items():
+            terms[each] = terms.get(each, 0) + coefficient * factor
+    return Affine(constant, {axis: each for axis, each in terms.items() if each})
+
+
+def _is_sum(index: Expression) -> bool:
+    """Whether an index consists of nothing but sums, differences and products."""
+    if isinstance(index, Binary):
+        known: dict[str, bool] = index.__dict__
+        if SUM not in known:
+            known[SUM] = index.operator in SUMS and _is_sum(index.left) and _is_sum(index.right)
+        return known[SUM]
+    return isinstance(index, Axis | Constant)
 
 
 def _combine(expression: Binary) -> Affine | None:
@@ -143,5 +182,7 @@ def opposite(condition: Expression) -> Expression:
 
 def simplify_index(index: Expression) -> Expression:
     """An affine index in its shortest form; any other index unchanged."""
+    if SIMPLE in index.__dict__ or isinstance(index, Axis):
+        return index
     form = affine(index)
     return index if form is None else form.expression()

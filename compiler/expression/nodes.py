@@ -27,6 +27,7 @@ from .scalars import (
     TYPES,
 )
 
+SUMS = ("+", "-", "*")
 Operand: TypeAlias = "Expression | SupportsFloat"     # a number takes the type of the other side
 Evaluate: TypeAlias = Callable[..., Any]              # of arrays or scalars of NumPy's
 
@@ -243,6 +244,10 @@ def as_expression(value: Operand, dtype: str = INDEX) -> Expression:
 
 def binary(operator: str, left: Operand, right: Operand) -> Expression:
     """An operator applied, with constants folded where both sides are known."""
+    if operator in SUMS and isinstance(left, Expression) and left.dtype == INDEX:
+        other = Constant(right) if type(right) is int else right
+        if isinstance(other, Expression) and other.dtype == INDEX:
+            return _sum_of_indices(operator, left, other)
     left, right = coerce_operands(operator, left, right)
     if operator in LOGIC and left.dtype != BOOL:
         raise CompileError(f"{left} {operator} {right}: both sides must be bool, not {left.dtype}")
@@ -259,6 +264,14 @@ def binary(operator: str, left: Operand, right: Operand) -> Expression:
     if left.dtype == INDEX and isinstance(left, Constant) and isinstance(right, Constant) and (
             operator in ARITHMETIC):
         return Constant(int(ARITHMETIC[operator](left.value, right.value)), INDEX)
+    simpler = _simpler(operator, left, right)
+    return Binary(operator, left, right) if simpler is None else simpler
+
+
+def _sum_of_indices(operator: str, left: Expression, right: Expression) -> Expression:
+    """The same for what indices are made of, and sooner: there are very many of them."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(int(ARITHMETIC[operator](left.value, right.value)))
     simpler = _simpler(operator, left, right)
     return Binary(operator, left, right) if simpler is None else simpler
 

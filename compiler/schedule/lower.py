@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from numpy import iinfo
 
 from ..errors import CompileError
-from ..expression.affine import simplify_index
+from ..expression.affine import affine, affine_at, simplify_index
 from ..expression.expression import (
     INTEGERS,
     Axis,
@@ -314,7 +314,7 @@ def _innermost(state: Lowering, frame: Frame) -> Statement:
     body = frame.body
     target = _target(state, frame)
     value = body.value if isinstance(body, Reduction) else body
-    result = _read(state, substitute(value, frame.values))
+    result = _read(state, value, frame.values)
     if isinstance(body, Reduction):
         result = (_multiply_add(result, target) if frame.stage.multiplies_and_adds
                   else binary(body.combiner, target, result))
@@ -327,13 +327,21 @@ def _multiply_add(product: Expression, target: Access) -> Expression:
     return fused_multiply_add(product.left, product.right, target)
 
 
-def _read(state: Lowering, expression: Expression) -> Expression:
-    """The expression with elements of tensors as accesses to the buffers that hold them."""
+def _read(state: Lowering, expression: Expression,
+          values: Mapping[Axis, Expression]) -> Expression:
+    """The expression with buffers in place of tensors, for these values of axes."""
     def change(node: Expression) -> Expression | None:
+        if isinstance(node, Axis):
+            return values.get(node)
         if not isinstance(node, Element):
             return None
         part = state.parts[node.tensor]
         starts = zip(node.indices, part.start, strict=True)
-        return Access(state.buffers[node.tensor], tuple(
-            simplify_index(rewrite(index, change) - start) for index, start in starts))
+        return Access(state.buffers[node.tensor], tuple([locate(*each) for each in starts]))
+
+    def locate(index: Expression, start: Expression) -> Expression:
+        form, begin = affine_at(index, values), affine(start)
+        if form is None or begin is None:
+            return simplify_index(rewrite(index, change) - start)
+        return (form + begin.times(-1)).expression()
     return rewrite(expression, change)

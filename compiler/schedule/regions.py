@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..expression.affine import Affine, affine
+from ..expression.affine import Affine, affine, affine_at
 from ..expression.expression import Axis, Element, Expression, walk
 from ..expression.rewrite import substitute
 from ..expression.tensor import Tensor
@@ -62,7 +62,9 @@ def _box(element: Element, values: Mapping[Axis, Expression], inside: Collection
          tensor: Tensor) -> list[Side]:
     sides = []
     for index, extent in zip(element.indices, tensor.shape, strict=True):
-        form = affine(substitute(index, values))
+        form = affine_at(index, values)
+        if form is None:
+            form = affine(substitute(index, values))
         if form is None:        # not affine: all of it
             sides.append((Affine(), extent))
             continue
