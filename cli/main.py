@@ -16,6 +16,7 @@ from .boards import boards, build
 from .compare import compare
 from .devices import profile, run
 from .entry import BAD_INPUT, run_command
+from .explore.data import dataset, records
 from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
 from .help import GroupedCommands
@@ -138,6 +139,8 @@ app.command()(compare)
 app.command()(boards)
 app.command()(build)
 app.command()(firmware)
+app.command()(dataset)
+app.command()(records)
 app.add_typer(kernels, name="kernel")
 
 

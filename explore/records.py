@@ -131,6 +131,9 @@ class Records:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._database.close()
 
     def __len__(self) -> int:
@@ -162,12 +165,12 @@ class Records:
         found = list(self._select("WHERE key = ? AND sources = ?", point_key(asked), sources))
         return found[0].measured if found else None
 
-    def keys_of(self, kind: str) -> set[str]:
-        """The keys of all points of a kind that these sources have measured."""
+    def keys_among(self, kind: str, keys: Iterable[str]) -> set[str]:
+        """Those of some keys whose points these sources have measured."""
+        sources = canonical(current_sources(kind))
         with self._explain_errors():
-            return {key for key, in self._database.execute(
-                "SELECT key FROM records WHERE kind = ? AND sources = ?",
-                (kind, canonical(current_sources(kind))))}
+            return {key for key in keys if self._database.execute(
+                "SELECT 1 FROM records WHERE key = ? AND sources = ?", (key, sources)).fetchone()}
 
     def _select(self, where: str, *values: str) -> Iterator[Record]:
         with self._explain_errors():

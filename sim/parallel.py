@@ -165,7 +165,7 @@ def _distribute(batches: Iterator[Batch], workers: int,
 
 def _run_in_processes(batches: Iterator[Batch], workers: int) -> Generator[list[Report]]:
     waiting: deque[Future[list[Report]]] = deque()
-    with _processes(workers) as pool:
+    with worker_pool(workers) as pool:
         for batch in batches:
             waiting.append(pool.submit(_simulator, batch))
             if len(waiting) == workers * AHEAD:
@@ -178,7 +178,7 @@ _simulator = Simulator()            # of this process, if it is one of many
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[ProcessPoolExecutor]:
+def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes. They are copies of this one, which start at once, if it has no other
     threads that could be cut off halfway; otherwise they are new ones, which takes a second."""
     from multiprocessing import get_context

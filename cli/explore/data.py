@@ -1,0 +1,149 @@
+"""The commands that collect measurements: `dataset` and `records`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...base.errors import MicrotronError
+from ..files import AsJson, say
+
+if TYPE_CHECKING:
+    from ...compiler.operators.description import Description
+    from ...explore.dataset import Design
+
+StoreFile = Annotated[Path | None, typer.Option(
+    "--records", metavar="FILE", help="Store of measurements: nothing in it is measured again. "
+                                      "[default: the output with .records]")]
+Budget = Annotated[str, typer.Option(
+    metavar="POINTS,MIN", help="Stop after so many points, minutes or both: 5000, 30min or "
+                               "5000,30min.")]
+Seed = Annotated[int, typer.Option(help="Another seed draws other samples.")]
+Processes = Annotated[int | None, typer.Option(
+    min=1, max=256, help="Processes that measure. [default: one per processor]")]
+
+
+def dataset(
+        output: Annotated[Path, typer.Argument(
+            metavar="OUTPUT", help="Table to write: .parquet, .csv or .jsonl.")],
+        networks: Annotated[list[Path] | None, typer.Option(
+            "--network", metavar="MODEL", help="Take the layers of a .tflite or .onnx file; may be "
+                                               "given several times.")] = None,
+        lists: Annotated[list[Path] | None, typer.Option(
+            "--layers", metavar="FILE", help="Take the layers of a JSON file; may be given several "
+                                             "times.")] = None,
+        random_layers: Annotated[int, typer.Option(
+            min=0, max=100_000, help="Sample so many layers. [default: 256 unless others are "
+                                     "given]", show_default=False)] = 0,
+        configs: Annotated[list[str] | None, typer.Option(
+            "--config", help="Take a preset or a .toml file; may be given several times.")] = None,
+        random_configs: Annotated[int, typer.Option(
+            min=0, max=100_000, help="Sample so many configurations. [default: 256 unless others "
+                                     "are given]", show_default=False)] = 0,
+        schedules: Annotated[int, typer.Option(
+            min=1, max=10_000, help="Schedules of each layer on each configuration.")] = 4,
+        memories: Annotated[int, typer.Option(
+            min=1, max=1000, help="Memories for each schedule: the reference system, and samples.",
+        )] = 1,
+        design: Annotated[str, typer.Option(
+            help="How samples are drawn: sobol or lhs (Latin hypercube).")] = "sobol",
+        budget: Budget = "5000",
+        seed: Seed = 0,
+        store: StoreFile = None,
+        processes: Processes = None,
+        as_json: AsJson = False) -> None:
+    """Measure layers on configurations, for cost models.
+
+    Every row is an exact simulation of a layer on a configuration with a schedule and a memory.
+    Measurements are added to a store as they are made: a run that was stopped goes on where it
+    was, and a larger budget measures the rest only.
+
+    Example: microtron dataset data.parquet --budget 5000,30min
+    """
+    from ...base.progress import report_progress
+    from ...explore.data_files import check_ending, write_rows
+    from ...explore.dataset import collect, parse_budget, rows_of
+
+    check_ending(output)
+    points, seconds = parse_budget(budget)
+    records = store or output.with_suffix(".records")
+    with report_progress("drawing samples") as tell:
+        chosen = _design(networks, lists, random_layers, configs, random_configs, schedules,
+                         memories, design, seed)
+        limit = f" of {points}" if points else ""
+        done = collect(chosen, records, points=points, seconds=seconds, processes=processes,
+                       tell=lambda now: tell(f"measuring{limit}: {now}"))
+        tell(f"writing {output}")
+        rows = list(rows_of(chosen, records, points))
+        if not rows:
+            raise MicrotronError("no point could be measured: every layer is too large for these "
+                                 "configurations, or takes too long")
+        write_rows(output, rows)
+    found = {"file": str(output), "records": str(records), "rows": len(rows),
+             "configurations": len({row["configuration"] for row in rows}),
+             "layers": len({row["layer"] for row in rows}), "measured": done.measured,
+             "seconds": round(done.seconds, 1)}
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        say(f"{output}: {found['rows']} rows of {found['configurations']} configurations and "
+            f"{found['layers']} layers; {done.measured} measured now in {done.seconds:.0f} s")
+
+
+def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,
+            configs: list[str] | None, random_configs: int, schedules: int, memories: int,
+            design: str, seed: int) -> Design:
+    from ...explore.dataset import Design
+    from ...explore.layer_sources import distinct, layers_of_network, read_layers, sample_layers
+    from ...explore.sampling import sample_configs, sample_memories
+    from ...isa.config import Config
+    from ...isa.config_files import load_config
+
+    named = {load_config(each): each for each in configs or []}
+    layers: list[Description] = []
+    for path in lists or []:
+        layers += read_layers(path)
+    for path in networks or []:
+        layers += layers_of_network(path, next(iter(named), Config()))
+    sampled = random_layers or (0 if layers else 256)
+    layers += sample_layers(sampled, seed, design) if sampled else []
+    drawn = random_configs or (0 if named else 256)
+    return Design(configs=[*named, *(sample_configs(drawn, seed, design) if drawn else [])],
+                  layers=distinct(layers), memories=sample_memories(memories, seed, design),
+                  schedules=schedules, seed=seed, names=named)
+
+
+def records(
+        store: Annotated[Path, typer.Argument(metavar="STORE", help="A store of measurements.")],
+        source: Annotated[Path | None, typer.Option(
+            "--import", metavar="FILE", help="Add the records of a file of JSON lines.")] = None,
+        target: Annotated[Path | None, typer.Option(
+            "--export", metavar="FILE", help="Write all records as JSON lines.")] = None,
+        as_json: AsJson = False) -> None:
+    """Show what a store of measurements holds; exchange records.
+
+    Valid records were measured by the compiler and the simulator as they are, stale ones by
+    others; foreign ones are of something that this version does not have.
+
+    Example: microtron records data.records --export data.jsonl
+    """
+    from ...explore.exchange import export_records, import_records
+    from ...explore.records import Records, State
+
+    if source is None and not store.exists():
+        raise MicrotronError(f"{store}: cannot be read: no such file")
+    with Records(store) as opened:
+        new = import_records(opened, source)[1] if source is not None else 0
+        if target is not None:
+            export_records(opened, target)
+        states = [each.state for each in opened]
+    counts = {state.value: states.count(state) for state in State}
+    if as_json:
+        typer.echo(json.dumps({"file": str(store), "records": len(states), "new": new, **counts}))
+    else:
+        listed = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+        say(f"{store}: {len(states)} records{f': {listed}' if listed else ''}"
+            f"{f'; {new} of them new' if source is not None else ''}")

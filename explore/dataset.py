@@ -1,0 +1,185 @@
+"""Data sets: configurations × layers × schedules × memories, sampled by a design and measured.
+
+Layers and configurations meet in pairs: round after round, every configuration gets the next layer
+that is not its own yet, so that each appears about as often as any other. A pair has some
+schedules, the best estimate first and the others at random, and each schedule every memory.
+Schedules far worse than the best, those of thousands of steps, and layers of millions of cycles
+are left out: they take long to measure and tell little.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base.checked_values import quote
+from ..base.errors import MicrotronError
+from ..compiler.errors import CompileError
+from ..compiler.operators.catalogue import operator_of
+from ..compiler.operators.choice import Candidate, candidates, columns_of, rank_candidates
+from ..compiler.operators.description import Description
+from ..compiler.operators.form import TensorForm
+from ..isa.config import Config
+from ..isa.memory_timing import MemoryTiming
+from .features import bound_of_point, estimate_of, features_of, steps_of
+from .measure import Progress, measure_all
+from .points import LayerPoint, Schedule, canonical, describe, point_key
+from .records import Records
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+MOST_CYCLES = 2_000_000     # of a layer, roughly; pairs that take more are left out
+MOST_STEPS = 1024           # of a schedule: it has some instructions for each
+WORST = 3.0                 # times the best estimate: nobody runs schedules that are worse
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What is measured: equal designs have equal points, in the same order."""
+
+    configs: Sequence[Config]
+    layers: Sequence[Description]
+    memories: Sequence[MemoryTiming]
+    schedules: int = 4          # of each pair
+    seed: int = 0
+    names: Mapping[Config, str] | None = None       # of configurations that have one
+
+    def __post_init__(self) -> None:
+        for name in ("configs", "layers", "memories"):
+            if not getattr(self, name):
+                raise MicrotronError(f"a data set needs {name}, but there are none")
+        if not 1 <= self.schedules <= 10_000:
+            raise MicrotronError(f"schedules is {self.schedules}, but must be from 1 to 10000")
+
+    @property
+    def pairs(self) -> Iterator[tuple[Config, Description]]:
+        """Every configuration with every layer, evenly at every length."""
+        rng = random.Random(self.seed)
+        configs, layers = list(self.configs), list(self.layers)
+        rng.shuffle(configs)
+        rng.shuffle(layers)
+        for turn in range(len(layers)):
+            for number, config in enumerate(configs):
+                # Steps of a configuration and of a turn differ, so that pairs do not repeat.
+                yield config, layers[(number + turn + number // len(layers)) % len(layers)]
+
+    def groups(self, most: int | None = None) -> Iterator[list[LayerPoint]]:
+        """The points, pair by pair; no more than `most` of them."""
+        left = most
+        for number, (config, layer) in enumerate(self.pairs):
+            found = [LayerPoint(layer, config, memory, schedule)
+                     for schedule in self._schedules(layer, config, number)
+                     for memory in self.memories][:left]
+            if found:
+                yield found
+            if left is not None:
+                left -= len(found)
+                if not left:
+                    return
+
+    def _schedules(self, layer: Description, config: Config, number: int) -> list[Schedule]:
+        """Of one pair: the best estimate, half of the rest among the most promising, and half
+        among all that fit. None if nothing fits, or the layer takes too long."""
+        operator, rng = operator_of(layer), random.Random(f"{self.seed} {number}")
+        try:
+            forms = operator.forms_of(layer, config)
+            ranked: list[Candidate[TensorForm, DataclassInstance]] = rank_candidates(
+                operator.template, forms, self.memories[0])
+        except CompileError:
+            return []
+        best = ranked[0]
+        if best.estimate > MOST_CYCLES:
+            return []
+        form, most = best.form, WORST * best.estimate
+        promising = [Schedule(each.form.number, each.knobs) for each in ranked[1:]
+                     if each.estimate <= most]
+        anything = [Schedule(form.number, knobs) for knobs, cycles in zip(
+            candidates(operator.template, form), _estimates(form, self.memories[0]), strict=True)
+            if cycles <= most]
+        rng.shuffle(promising)
+        rng.shuffle(anything)
+        wanted: dict[Schedule, None] = {}
+        for most_taken, some in ((1, [Schedule(form.number, best.knobs)]),
+                                 (1 + self.schedules // 2, promising), (self.schedules, anything)):
+            for each in some:
+                if len(wanted) >= most_taken:
+                    break
+                if steps_of(LayerPoint(layer, config, self.memories[0], each)) <= MOST_STEPS:
+                    wanted[each] = None
+        return list(wanted)
+
+
+def _estimates(form: TensorForm, memory: MemoryTiming) -> list[float]:
+    """The estimates of all candidates of a form."""
+    template = operator_of(form.description).template
+    columns = columns_of(template, form)
+    cycles = np.asarray(template.estimate(form, columns, memory), float)
+    found: list[float] = np.broadcast_to(cycles, len(candidates(template, form))).tolist()
+    return found
+
+
+def collect(design: Design, store: Path, *, points: int | None = None,
+            seconds: float | None = None, processes: int | None = None,
+            tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
+    """Measure what is not in the store yet."""
+    return measure_all(store, design.groups(points), processes=processes, seconds=seconds,
+                       tell=tell)
+
+
+def rows_of(design: Design, store: Path, points: int | None = None) -> Iterator[Row]:
+    """A row for each point of the design that has been measured, in the design's order."""
+    with Records(store) as records:
+        for group in design.groups(points):
+            for point in group:
+                measured = records.find(point.to_json())
+                if measured is not None and "error" not in measured:
+                    yield row_of(point, measured, design.names)
+
+
+def row_of(point: LayerPoint, measured: Mapping[str, object],
+           names: Mapping[Config, str] | None = None) -> Row:
+    """One row: what was asked, the bounds and the estimate, the outcome, and the features."""
+    asked, config = point.to_json(), point.config
+    knobs = asdict(point.schedule.knobs)
+    work = point.form.work
+    row: Row = {
+        "key": point_key(asked), "asked": canonical(asked), "operator": point.layer.operator,
+        "layer": point_key(describe(point.layer))[:12],
+        "configuration": (names or {}).get(config, config.digest), "form": point.schedule.form}
+    row |= {f"knob_{name}": _scalar(value) for name, value in knobs.items()}
+    row |= {f"config_{name}": value for name, value in config.to_dict().items()}
+    row |= {f"memory_{name}": int(value) for name, value in asdict(point.memory).items()}
+    row |= {f"work_{name}": value for name, value in asdict(work).items()}
+    row |= {f"bound_{name}": value
+            for name, value in asdict(work.bound(config, point.memory)).items()}
+    row |= {"bound": bound_of_point(point), "estimate": estimate_of(point), **measured}
+    return row | {f"feature_{name}": value for name, value in features_of(point).items()}
+
+
+def _scalar(value: object) -> object:
+    """Numbers as they are; pairs, such as the window of a pool, as text."""
+    if isinstance(value, bool):
+        return int(value)
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
+
+
+def parse_budget(text: str) -> tuple[int | None, float | None]:
+    """Points and seconds, as in `5000`, `30min` or `5000,30min`."""
+    points, seconds = None, None
+    for part in filter(None, text.split(",")):
+        number = part.removesuffix("min")
+        if not number.isascii() or not number.isdigit() or not 1 <= int(number[:12]) < 10 ** 9:
+            raise MicrotronError(f"budget is {quote(text)}, but must be points, minutes or both, "
+                                 f"as in 5000,30min")
+        if part.endswith("min"):
+            seconds = 60.0 * int(number)
+        else:
+            points = int(number)
+    return points, seconds

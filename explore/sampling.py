@@ -1,0 +1,130 @@
+"""Samples of configurations and memories, by a stated design: scrambled Sobol points, or a Latin
+hypercube, over what is legal.
+
+A sample is a point of the unit cube, with a coordinate for each field. Fields are chosen in order,
+and each from those values that are legal with the fields before it, so every point of the cube is
+a configuration and none is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ..base.checked_values import near_misses, quote
+from ..base.errors import MicrotronError
+from ..isa.config import VECTOR_CYCLES_LIMIT, Config
+from ..isa.instructions import TABLE_WORDS, TABLES, WINDOW_ROWS, WINDOW_TAPS, Buffer
+from ..isa.memory_timing import MemoryTiming
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+DESIGNS = ("sobol", "lhs")
+MOST_MACS = 1024            # of a cycle
+LANES = 64                  # of a vector: batch × block_out
+LEAST_TILES, MOST_TILES = 16, 8192      # of a scratchpad
+KIB = 1024
+Value = TypeVar("Value")
+Choices = dict[str, Callable[[dict[str, int]], Sequence[int]]]
+
+
+def _powers(low: int, high: int) -> list[int]:
+    """Powers of two from one to another, both included."""
+    return [1 << bit for bit in range(low.bit_length() - 1, high.bit_length())]
+
+
+def _sizes(tile: int, most: int) -> list[int]:
+    """Sizes of a scratchpad that holds enough tiles of so many bytes."""
+    return _powers(max(2 * KIB, LEAST_TILES * tile), min(most, MOST_TILES * tile))
+
+
+# What each field may be, once those before it are chosen.
+CONFIG_FIELDS: Choices = {
+    "block_in": lambda chosen: _powers(2, 32),
+    "block_out": lambda chosen: _powers(2, 32),
+    "batch": lambda chosen: _powers(1, min(4, LANES // chosen["block_out"], MOST_MACS // (
+        chosen["block_in"] * chosen["block_out"]))),
+    "uop_bytes": lambda chosen: _powers(4 * KIB, 32 * KIB),
+    "inp_bytes": lambda chosen: _sizes(chosen["batch"] * chosen["block_in"], 128 * KIB),
+    "wgt_bytes": lambda chosen: _sizes(chosen["block_in"] * chosen["block_out"], 512 * KIB),
+    "acc_bytes": lambda chosen: _sizes(4 * chosen["batch"] * chosen["block_out"], 256 * KIB),
+    "out_bytes": lambda chosen: _sizes(chosen["batch"] * chosen["block_out"], 128 * KIB),
+    "acc_banks": lambda chosen: (1, 2, 4, 8),
+    "bus_bits": lambda chosen: (64, 128, 256),
+    "queue_depth": lambda chosen: _powers(2, 32),
+    "reads_in_flight": lambda chosen: _powers(2, 32),
+    "writes_in_flight": lambda chosen: _powers(2, 16),
+    "vector_cycles": lambda chosen: _powers(1, min(
+        4, VECTOR_CYCLES_LIMIT, chosen["batch"] * chosen["block_out"])),
+    "out_readers": lambda chosen: (1, 2),
+    "window_taps": lambda chosen: (1, WINDOW_TAPS) if min(
+        chosen["block_in"], chosen["block_out"]) >= WINDOW_ROWS else (1,),
+    "tables": lambda chosen: (0, TABLES) if chosen["acc_bytes"] >= 4 * TABLE_WORDS else (0,),
+}
+MEMORY_FIELDS: Choices = {
+    "read_latency": lambda chosen: (8, 16, 24, 32, 48, 64, 96, 128),
+    "write_latency": lambda chosen: (8, 16, 32, 64),
+    "cycles_per_beat": lambda chosen: (1, 1, 1, 2),
+    "turn": lambda chosen: (0, 0, 4, 8),
+    "shared": lambda chosen: (1, 1, 1, 0),
+}
+
+
+def sample_configs(count: int, seed: int, design: str = "sobol") -> list[Config]:
+    """Different legal configurations, the same for the same seed. The first ones of a longer Sobol
+    list are those of a shorter one."""
+    found: dict[Config, None] = {}
+    for row in unit_points(design, len(CONFIG_FIELDS), count, seed):
+        chosen = _choose(CONFIG_FIELDS, row)
+        config = Config(**chosen)
+        assert config.tiles(Buffer.ACC) >= 2 * config.acc_banks, "sizes leave room for banks"
+        found[config] = None
+        if len(found) == count:
+            break
+    return list(found)
+
+
+def sample_memories(count: int, seed: int, design: str = "sobol") -> list[MemoryTiming]:
+    """Timings of memory, not all of them different. The first is the reference system."""
+    rows = unit_points(design, len(MEMORY_FIELDS), count, seed)
+    found = [MemoryTiming()]
+    for _ in range(count - 1):
+        chosen = _choose(MEMORY_FIELDS, next(rows))
+        shared = bool(chosen.pop("shared"))
+        found.append(MemoryTiming(shared=shared, **chosen))
+    return found
+
+
+def _choose(choices: Choices, row: npt.NDArray[np.float64]) -> dict[str, int]:
+    chosen: dict[str, int] = {}
+    for (name, legal), coordinate in zip(choices.items(), row, strict=True):
+        chosen[name] = pick(legal(chosen), float(coordinate))
+    return chosen
+
+
+def pick(values: Sequence[Value], coordinate: float) -> Value:
+    """The value at a place between 0 and 1."""
+    return values[min(len(values) - 1, int(coordinate * len(values)))]
+
+
+def unit_points(design: str, dimensions: int, count: int,
+          seed: int) -> Iterator[npt.NDArray[np.float64]]:
+    """Points of the unit cube, by a design; without end, since some samples may be equal."""
+    if design not in DESIGNS:
+        raise MicrotronError(f"design is {quote(design)}, but must be {' or '.join(DESIGNS)}"
+                             f"{near_misses(design, DESIGNS)}")
+    try:
+        from scipy.stats import qmc
+    except ImportError:
+        raise MicrotronError("samples need scipy, which is not installed: "
+                             "pip install 'microtron[tune]'") from None
+    if design == "lhs":
+        while True:
+            yield from qmc.LatinHypercube(dimensions, rng=seed).random(max(1, count))
+            seed += 1
+    points = qmc.Sobol(dimensions, rng=seed)
+    while True:
+        yield from points.random(64)            # a power of two: the sequence stays balanced
+
