@@ -10,7 +10,7 @@ error smaller. No gradient is needed: the change is known in closed form.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -37,14 +37,23 @@ class Moments:
     real: Array                     # (group, k)
     stored: Array
     count: int = 0
+    waiting: list[Array] = field(default_factory=list)
 
     def add(self, real: Array, stored: Array) -> None:
         """Inputs of several windows, (row, group, k)."""
-        by_group = stored.transpose(1, 0, 2)
-        self.products += np.matmul(by_group.transpose(0, 2, 1), by_group)
         self.real += real.sum(axis=0)
         self.stored += stored.sum(axis=0)
         self.count += len(real)
+        self.waiting.append(stored)
+        if sum(map(len, self.waiting)) >= ROWS:
+            self.multiply()
+
+    def multiply(self) -> None:
+        """Add the products of what waits: few large ones take less time than many small ones."""
+        if self.waiting:
+            by_group = np.concatenate(self.waiting).transpose(1, 0, 2)
+            self.products += np.matmul(by_group.transpose(0, 2, 1), by_group)
+            self.waiting.clear()
 
 
 def observe_moments(simulator: Simulator, samples: Iterable[dict[str, Array]],
@@ -63,6 +72,8 @@ def observe_moments(simulator: Simulator, samples: Iterable[dict[str, Array]],
             real = _windows(operation, values[point], parameters.weights[layer], random)
             scale = parameters.scales[selection.groups[point]]
             moments.add(real, scale.fake_quantize(real))
+    for moments in found.values():
+        moments.multiply()
     return found
 
 
@@ -121,39 +132,40 @@ def _round_layer(weights: Weights, moments: Moments) -> Weights:
     assert weights.stored is not None
     stored = np.moveaxis(weights.stored, weights.axis, 0).reshape(groups, -1, size).astype(
         np.float32)
-    for group in range(groups):
-        matrix = moments.products[group] / max(moments.count, 1)
-        damping = DAMPING * float(np.mean(np.diag(matrix))) + 1e-12
-        stored[group] = descend(steps[group], stored[group],
-                                matrix + damping * np.eye(size, dtype=np.float32),
-                                weights.largest)
+    matrices = moments.products / max(moments.count, 1)
+    damping = DAMPING * np.diagonal(matrices, axis1=1, axis2=2).mean(axis=1) + 1e-12
+    matrices += damping[:, None, None] * np.eye(size, dtype=np.float32)
+    stored = descend(steps, stored, matrices, weights.largest)
     integers = np.moveaxis(stored.reshape(by_channel.shape), 0, weights.axis)
     return replace(weights, stored=np.ascontiguousarray(integers).astype(np.int8))
 
 
-def descend(steps: Array, stored: Array, matrix: Array, largest: int) -> Array:
-    """Integers of (channel, k) with a smaller error e·H·e each, e = steps − stored."""
-    stored = stored.copy()
+def descend(steps: Array, stored: Array, matrices: Array, largest: int) -> Array:
+    """Integers of (group, channel, k) with a smaller error e·H·e each, e = steps − stored. Groups
+    have a matrix H each, and go through their weights at the same time."""
+    groups, channels, size = steps.shape
+    rows, group = np.arange(groups * channels), np.repeat(np.arange(groups), channels)
     error = steps - stored
-    slope = error @ matrix
-    diagonal = np.diag(matrix)
-    order = np.argsort(-diagonal)
+    slope = np.matmul(error, matrices).reshape(-1, size)
+    stored, error = stored.reshape(-1, size).copy(), error.reshape(-1, size)
+    diagonals = np.diagonal(matrices, axis1=1, axis2=2)
     for _ in range(SWEEPS):
         moved = 0
-        for k in order:
-            step = np.sign(error[:, k])
-            gain = 2 * step * slope[:, k] - diagonal[k]
-            fits = np.abs(stored[:, k] + step) <= largest
-            at = np.flatnonzero((gain > 1e-6 * diagonal[k]) & fits & (step != 0)
-                                & (np.abs(error[:, k]) < 1))
+        for each in np.argsort(-diagonals, axis=1).T:
+            k, own = each[group], diagonals[np.arange(groups), each][group]
+            left = error[rows, k]
+            step = np.sign(left)
+            gain = 2 * step * slope[rows, k] - own
+            fits = np.abs(stored[rows, k] + step) <= largest
+            at = np.flatnonzero((gain > 1e-6 * own) & fits & (step != 0) & (np.abs(left) < 1))
             if len(at):
-                stored[at, k] += step[at]
-                error[at, k] -= step[at]
-                slope[at] -= step[at, None] * matrix[k]
+                stored[at, k[at]] += step[at]
+                error[at, k[at]] -= step[at]
+                slope[at] -= step[at, None] * matrices[group[at], k[at]]
                 moved += len(at)
         if not moved:
             break
-    return stored
+    return stored.reshape(steps.shape)
 
 
 def correct_biases(parameters: Parameters, moments: dict[str, Moments]) -> dict[str, Weights]:

@@ -70,12 +70,24 @@ def test_learned_rounding_is_never_worse_than_the_nearest_and_often_the_best():
             error = steps - stored
             return float((error @ matrix * error).sum())
 
-        found = descend(steps, np.rint(steps), matrix, 127)
+        found = descend(steps[None], np.rint(steps)[None], matrix[None], 127)[0]
         everything = [np.floor(steps) + np.array([each]) for each in product((0, 1), repeat=4)]
         assert loss(found) <= loss(np.rint(steps)) + 1e-6
         assert any(np.array_equal(found, each) for each in everything)
         better += loss(found) < 1.3 * min(map(loss, everything)) + 1e-6
     assert better >= 14
+
+
+def test_groups_of_channels_round_as_each_would_alone():
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 1, (7, 50, 9))
+    matrices = (x.transpose(0, 2, 1) @ x / 50).astype(np.float32)
+    steps = rng.uniform(-5, 5, (7, 3, 9)).astype(np.float32)
+    together = descend(steps, np.rint(steps), matrices, 4)
+    alone = [descend(steps[each:each + 1], np.rint(steps[each:each + 1]),
+                     matrices[each:each + 1], 4)[0] for each in range(7)]
+    np.testing.assert_array_equal(together, np.stack(alone))
+    assert (together != np.rint(steps)).any()
 
 
 def test_weights_keep_to_their_bits_and_channels():
