@@ -33,7 +33,7 @@ def assert_right(results, given):
             assert np.array_equal(result[name], wanted[name])
 
 
-@pytest.mark.parametrize("device", ["functional", "cycle"])
+@pytest.mark.parametrize("device", ["functional", "cycle", "rtl"])
 def test_frames_find_what_those_before_left(model, device):
     given = frames(9)
     assert set(model.inputs) == {"frame"}
