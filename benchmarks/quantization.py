@@ -5,7 +5,8 @@
 
 Every float model of ../shared/models with data is quantized by `microtron.quantize` and by ONNX
 Runtime (min–max and entropy) with the same samples, and judged on data that neither has seen: top-1
-accuracy, sentence pairs found, and the SQNR of the outputs. Microtron's figures are those of its
+accuracy, sentence pairs found, how often the first output has the float model's maximum, and the
+SQNR of the outputs. Microtron's figures are those of its
 integer execution; ONNX Runtime's are its own without optimizations. The file is also run by ONNX
 Runtime, and each layer of it compared with the integer execution.
 
@@ -118,9 +119,11 @@ def measure_case(case: Case, models: Path, config: str, judged: int,
         def row(tool: str, outputs: list[list[Array]], **more: Any) -> dict[str, Any]:
             before, after = (case.score([each[0] for each in found], samples, labels)
                              for found in (right, outputs))
+            kept = top1([each[0] for each in outputs], samples,
+                        np.array([np.argmax(each[0]) for each in right]))
             return {"model": path.name, "tool": tool, "samples": len(samples),
-                    "calibration": len(calibration), "float": before,
-                    "score": after, "sqnr": _sqnr(right, outputs), **more}
+                    "calibration": len(calibration), "float": before, "score": after,
+                    "agreement": kept, "sqnr": _sqnr(right, outputs), **more}
 
         start = process_time()
         found = microtron.quantize(path, calibration, shapes=case.shapes)
@@ -190,6 +193,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
         columns=(Column("model", "model"), Column("tool", "tool"),
                  Column("float", "float", lambda value: f"{value:.1f}"),
                  Column("score", "int8", lambda value: f"{value:.1f}"),
+                 Column("agreement", "agree", lambda value: f"{value:.1f}"),
                  Column("sqnr", "SQNR dB", lambda value: f"{value:.1f}")),
         rows=rows, facts={"config": arguments.config, "entropy_bins": BINS},
         details=tuple(f"{each['model']}: {each['accelerator_percent']:.1f} % of MACs on the "

@@ -57,8 +57,9 @@ def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions, say
     left_out = layers_named(prepared, options.keep_float)
     selection = select(prepared, left_out)
     if not selection.layers:
+        besides = " besides those that stay float" * bool(left_out)
         raise MicrotronError(f"{show_name(graph.name or 'the model')} has no convolution or matrix "
-                             f"product to quantize")
+                             f"product to quantize{besides}")
     _check_finite(selection)
     found = quantize_selection(selection, samples, options, say)
     if options.max_loss is None:

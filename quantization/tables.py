@@ -25,7 +25,8 @@ def show_report(report: QuantizationReport, *, all_layers: bool = False) -> None
     placement = report.placement
     if placement is not None:
         rows += [("MACs on the accelerator", f"{placement.percent:.1f} % of {placement.macs:,}"),
-                 ("hand-overs", f"{placement.handovers} tensors, {placement.programs} programs"),
+                 ("hand-overs", f"{_count(placement.handovers, 'tensor')}, "
+                                f"{_count(placement.programs, 'program')}"),
                  ("cycles", f"{placement.cycles:,} on {placement.config}")]
     rows += [("note", note) for note in report.notes]
     if report.random:
@@ -40,3 +41,7 @@ def show_report(report: QuantizationReport, *, all_layers: bool = False) -> None
                       *(("float", "") if each.scale is None
                         else (f"{each.scale:.4g}", str(each.zero_point))))
     open_console().print(table)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
