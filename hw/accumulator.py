@@ -11,32 +11,33 @@ from .interfaces import fill_port, index
 from .logic import exponent, priority_mux, register, select
 from .scratchpad import UNRELATED
 
-READERS = ("gemm_read", "alu_b", "alu_a", "store")      # first come the more urgent
+READERS = ("gemm_read", "alu_b", "alu_a", "store")      # highest priority first
 WRITERS = ("gemm_write", "alu_write", "fill")
 READ_LATENCY = 3                                        # from a granted read to its data
-ACC_BITS, NARROW_BITS = 32, 8                           # lanes as they are kept, and may come
+ACC_BITS, NARROW_BITS = 32, 8                           # lanes in memory, and as LOAD may send them
 
 
-# Bit b of `enable`, or of `banks`, means bank b, which `index` lies in: registers of the engines
-# know the bank, so that nobody has to compare in the cycle of the request. `spares` is the opposite
-# of `enable`, which whole tiles wait for: others learn from it whether they may read or write.
+# Bit b of `enable` or `banks` selects bank b, the one that holds `index`. Engines keep the bank in
+# a register, so that no comparison is needed in the cycle of the request. `spares` is `~enable`
+# from registers of its own: other ports derive their grants from it without loading `enable`.
 
 
 def group_bits(config: Config) -> int:
-    """A bit for each group of lanes that a depthwise product may write, if there are several."""
+    """Width of the mask of lane groups that a depthwise product may write; 0 with a single
+    group."""
     return config.acc_groups if config.acc_groups > 1 else 0
 
 
 def by_lane(config: Config, groups):
-    """For each lane of a tile, the bit of its group."""
+    """Expand a mask of lane groups to one bit per lane of a tile."""
     return [groups[number // (config.batch * config.depthwise_lanes)]
             for number in range(config.batch * config.block_out)]
 
 
 def addend_port(config: Config) -> Signature:
-    """Reads a tile, which is there three cycles after `enable`, for that cycle only. With `drop` in
-    the second cycle after `enable`, there are zeros instead in a group of lanes. Whether there will
-    be a request in the next cycle, and for which tile, is known already."""
+    """Reads a tile. Its data are valid three cycles after `enable`, for that cycle only. `drop`, in
+    the second cycle after `enable`, zeroes groups of lanes. `next_enable` and `next_index` announce
+    the request of the next cycle."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
                       "index": Out(index()), "drop": Out(config.acc_groups),
@@ -44,9 +45,9 @@ def addend_port(config: Config) -> Signature:
 
 
 def operand_port(config: Config) -> Signature:
-    """Reads a tile if the request is `granted`, which it may be before it is made; its data follow
-    three cycles later. `asks` says that there is a request. In the next cycle, `index` is what
-    `following` is now if the reader `moves`, and stays otherwise."""
+    """Reads a tile if the request is `granted`, which may happen before it is made; the data are
+    valid three cycles later. `asks` is high while there is a request. In the next cycle `index`
+    takes the value of `following` if the reader `moves`, and stays otherwise."""
     return Signature({"asks": Out(1), "enable": Out(config.acc_banks),
                       "spares": Out(config.acc_banks), "index": Out(index()),
                       "following": Out(index()), "moves": Out(1), "granted": In(1),
@@ -54,8 +55,8 @@ def operand_port(config: Config) -> Signature:
 
 
 def sum_port(config: Config) -> Signature:
-    """Writes a tile, or some groups of its lanes. Whether it will in the next cycle, and which, is
-    known already."""
+    """Writes a tile, or some groups of its lanes. `next_enable` and `next_index` announce the write
+    of the next cycle."""
     return Signature({"next_enable": Out(1), "next_index": Out(index()),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
                       "index": Out(index()), "data": Out(_tile_bits(config)),
@@ -63,9 +64,10 @@ def sum_port(config: Config) -> Signature:
 
 
 def granted_write_port(config: Config) -> Signature:
-    """Writes a tile if the request is `granted`; `refused` is the opposite, for few. Where there is
-    none, nothing is granted. If the writer `moves`, there is a request in the next cycle if one
-    `follows` now, and it is for the tile `following`; otherwise, if the one at hand `stays`."""
+    """Writes a tile if the request is `granted`; `refused` is the inverse, with little fan-out.
+    Without a request nothing is granted. If the writer `moves`, the next cycle has a request if
+    `follows` is high, for the tile `following`; otherwise it has one if the current request
+    `stays`."""
     return Signature({"moves": Out(1), "follows": Out(1), "following": Out(index()),
                       "stays": Out(1),
                       "enable": Out(config.acc_banks), "spares": Out(config.acc_banks),
@@ -74,20 +76,21 @@ def granted_write_port(config: Config) -> Signature:
 
 
 def granted_read_port(config: Config) -> Signature:
-    """Reads a tile if it is enabled and `granted`, which one in `banks` may be before it is
-    enabled; its data follow three cycles later. Where `banks` names none, nothing is granted."""
+    """Reads a tile if it is enabled and `granted`. A bank named in `banks` may be granted before
+    `enable`; the data are valid three cycles later. Without a bank nothing is granted."""
     return Signature({"enable": Out(1), "banks": Out(config.acc_banks), "index": Out(index()),
                       "granted": In(1), "data": In(_tile_bits(config))})
 
 
 def bank_of(config: Config, tile):
-    """The bank a tile lies in; its place there is what remains of the index below."""
+    """The bank that holds a tile: the upper bits of its index. The lower bits are its address
+    there."""
     start, bits = exponent(config.acc_bank_tiles), exponent(config.acc_banks)
     return tile[start:start + bits]
 
 
 def request(config: Config, asks, tile):
-    """What `enable` is for a tile that a port asks for, or not."""
+    """The `enable` mask of a request: one-hot in the bank of the tile, or zero."""
     bank = bank_of(config, tile)
     return Cat(asks & (bank == number) for number in range(config.acc_banks))
 
@@ -97,33 +100,31 @@ def _tile_bits(config):
 
 
 class Accumulator(wiring.Component):
-    """Holds the accumulator tiles in banks; bank b has the b-th run of `acc_bank_tiles` tiles.
+    """Holds the accumulator tiles in banks; bank b holds the b-th block of `acc_bank_tiles` tiles.
 
-    Rate: every bank does one read and one write a cycle. Ports that want the same bank in the same
-    cycle are served in this order, and those that are not served wait:
+    Rate: every bank does one read and one write a cycle. Ports that access the same bank in the
+    same cycle are served in this order; the others wait:
 
         reads       gemm_read, alu_b, alu_a, store
         writes      gemm_write, alu_write, fill
 
-    Ports in different banks never disturb each other. A port that waits keeps up its request until
-    a cycle in which it is granted; a more urgent request wins even when it comes later. GEMM never
-    waits.
+    Accesses to different banks never conflict. A port holds its request until it is granted; a
+    request of higher priority wins even when it comes later. GEMM never waits.
 
-    Latency: a read granted in cycle t has its data from t + 3 until the data of that reader's
-    next read replace them; GEMM's data are there at t + 3 only. A write in cycle t is found by
-    reads from t + 1 on. What a read returns in the very cycle of a write to the same tile is
-    undefined.
+    Latency: the data of a read granted in cycle t are valid from t + 3 until the reader's next read
+    replaces them; GEMM's are valid at t + 3 only. A write in cycle t is visible to reads from t + 1
+    on. A read in the same cycle as a write to the same tile returns undefined data.
 
         granted ─► bank ─► register of the bank ─► choice of a bank ─► register of the reader
 
-    A block RAM takes most of a cycle, so every bank has a register, before readers choose. Whether
-    GEMM reads from the bank of one of the ALU's operands, and whether both of these are in one
-    bank, is found out a cycle before: registers grant the ALU's reads.
+    A block RAM takes most of a cycle, so every bank has an output register ahead of the readers'
+    multiplexers. Bank conflicts between GEMM and the ALU's operands, and between the two operands,
+    are detected one cycle ahead, so the ALU's grants come from registers.
 
-    Filling takes 32-bit lanes, or with `widen` 8-bit lanes that are sign-extended. A tile wider
-    than a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many
-    with `widen`); of several tiles in a beat, `lanes` names the one to write. With `whole`, which
-    goes with `widen`, every byte of the data is the same, and each lane of the tile becomes that
+    Fills have 32-bit lanes or, with `widen`, 8-bit lanes that are sign-extended. A tile wider than
+    a beat is filled in parts (as many as the tile has beats in DRAM, so a quarter as many with
+    `widen`); if a beat holds several tiles, `lanes` selects the one to write. `whole`, which
+    implies `widen`, is for data whose bytes are all equal: every lane of the tile becomes that
     byte, sign-extended.
 
     Members
@@ -131,16 +132,16 @@ class Accumulator(wiring.Component):
     gemm_read : In(addend_port)
         GEMM's addends. Never waits.
     alu_b, alu_a : In(operand_port)
-        The ALU's right and left operands. The right one, which also brings parameters, is more
-        urgent.
+        The ALU's right and left operands. The right one, which also fetches parameters, has
+        priority.
     store : In(granted_read_port)
-        Tiles on their way to DRAM. Waits for all others.
+        Tiles to be stored in DRAM. Lowest priority.
     gemm_write : In(sum_port)
         GEMM's sums. Never waits.
     alu_write : In(granted_write_port)
         The ALU's results. Waits for GEMM.
     fill : In(fill_port)
-        LOAD's beats and padding. `ready` says that nothing more urgent is written to the bank in
+        LOAD's beats and padding. `ready` is high if no write of higher priority uses the bank in
         this cycle.
     """
 
@@ -168,7 +169,7 @@ class Accumulator(wiring.Component):
         m.d.comb += [
             self.alu_b.granted.eq(~blocked_b),
             self.alu_a.granted.eq(~blocked_a & ~(self.alu_b.asks & together)),
-            # Whether there is a request for the tile comes late, so nobody asks that here.
+            # `store.enable` arrives late and is not needed for the grant.
             self.store.granted.eq((self.store.banks & self.gemm_read.spares & self.alu_b.spares
                                    & self.alu_a.spares).any()),
             self.fill.ready.eq(~(self.fill.banks & ~(
@@ -191,8 +192,9 @@ class Accumulator(wiring.Component):
         return bank_of(self.config, tile) == bank_of(self.config, other)
 
     def _foresee(self, m):
-        """Registers: whether GEMM reads from the bank of the right, and of the left operand,
-        whether that is the same bank. And whether a write of the ALU has its bank to itself."""
+        """Detect bank conflicts one cycle ahead. Returns three registers: GEMM reads the bank of
+        the right operand, of the left operand, and both operands share a bank. Drives the ALU's
+        write grant too."""
         gemm, right, left = self.gemm_read, self.alu_b, self.alu_a
         blocked_b, blocked_a, together = (
             Signal(name=name) for name in ("alu_b_blocked", "alu_a_blocked", "alu_together"))
@@ -242,7 +244,7 @@ class Accumulator(wiring.Component):
         return port.enable[bank]
 
     def _deliver(self, m, name, reader, words):
-        """The reader's data register, behind those of the banks."""
+        """The reader's data register, one stage after the output registers of the banks."""
         tile_data = Signal(self.tile_bits, name=f"{name}_data", reset_less=True)
         fetched_data = words[0]
         if len(words) > 1:
@@ -261,7 +263,7 @@ class Accumulator(wiring.Component):
             m.d.sync += tile_data.eq(fetched_data)
 
     def _arrange(self, m):
-        """What a fill writes: the tile, and which lanes of it."""
+        """The tile that a fill writes, and its lane enables."""
         fill = self.fill
         data, enable = Signal(self.tile_bits, name="fill_data"), Signal(self.lanes, name="fill_en")
         lanes = zip(self._lanes_of(ACC_BITS), self._lanes_of(NARROW_BITS), strict=True)
@@ -273,14 +275,14 @@ class Accumulator(wiring.Component):
         return data, enable
 
     def _lanes_of(self, lane_bits):
-        """The lanes of the tile as a beat has them, each with whether the beat has it at all."""
+        """For each lane of the tile, its value in the beat and whether the beat contains it."""
         fill, in_beat = self.fill, self.config.bus_bits // lane_bits
         if in_beat < self.lanes:
             return [(fill.data.word_select(lane % in_beat, lane_bits).as_signed(),
                      fill.part == lane // in_beat) for lane in range(self.lanes)]
         tile_bits, tiles = self.lanes * lane_bits, in_beat // self.lanes
         tile = fill.data
-        if tiles > 1:       # of padding, all are the same, so it does no harm to combine them
+        if tiles > 1:       # tiles of padding are all alike, so OR-ing them is safe
             tile = Const(0, tile_bits)
             for number in range(tiles):
                 chosen = (fill.lanes[number] | fill.whole).replicate(tile_bits)

@@ -20,43 +20,43 @@ from .segments import PARTS, WORD, SegmentTable
 
 OFFSET_BITS = ceil_log2(WINDOW_BYTES)
 READ_LATENCY = 4                # cycles from an offset to its register
-GROUP = 8                       # registers that are chosen from in one of them
+GROUP = 8                       # registers multiplexed in one cycle
 
 
 class Control(Component):
-    """Holds the registers of `isa.registers`, starts programs and notes how they stopped.
+    """Holds the registers of `isa.registers`, starts programs and records how they stopped.
 
-    Writing START to `control` resets the core for one cycle and lets it run. A run is over when
-    FETCH has finished and the bus is quiet, or, after the first fault, as soon as the bus is
-    quiet. From the fault to the next reset, `halt` keeps every engine from doing anything new:
-    what the queues still hold must not come to life. A START while running is itself a fault.
-    Writes to the other registers are ignored while a program runs.
+    Writing START to `control` resets the core for one cycle and starts it. A run ends when FETCH
+    has finished and the bus is quiet or, after the first fault, as soon as the bus is quiet. From
+    the fault to the next reset, `halt` keeps every engine from starting anything: commands still in
+    the queues must not be executed. A START while running is itself a fault. Writes to the other
+    registers are ignored while a program runs.
 
-    What the units tell is looked at a cycle later: it comes from all over the accelerator. A fault
-    is noted (`caught`), and in the cycle after that every unit is told: it goes all over it, too.
+    Events are registered before use, since they come from all over the accelerator. So is the way
+    back: a fault is recorded (`caught`), and `halt` reaches the units one cycle later.
 
-    Rate: a register write and a register read a cycle, neither ever refused.
+    Rate: a register write and a register read a cycle; both are always accepted.
 
     Members
     -------
     write_enable : In(1)
         Write a register in this cycle.
     write_offset : In(OFFSET_BITS)
-        Its byte offset in the window of registers.
+        Its byte offset in the register window.
     write_data : In(WORD)
         Its new value.
     read_offset : In(OFFSET_BITS)
         The register to read, in every cycle.
     read_data : Out(WORD)
-        The register whose offset was there four cycles before, as it was two or three cycles
-        before; zero where there is none.
+        The register whose offset was given four cycles before, with its value of two or three
+        cycles before; zero if there is no such register.
     load, gemm, alu, store : In(events)
-        What each engine tells in every cycle.
+        Events of each engine, in every cycle.
     fetch_fault : In(FAULT)
-        What is wrong with the program, as FETCH sees it. Its position, as that of any fault, stays
-        for another cycle.
+        A fault that FETCH finds in the program. Its position, as that of any fault, stays for
+        another cycle.
     dispatched : In(1)
-        FETCH hands out an instruction, for the counter.
+        FETCH dispatches an instruction, for the counter.
     finished : In(1)
         FETCH has executed the end of the program.
     overflow : In(len(Engine))
@@ -68,17 +68,17 @@ class Control(Component):
     program_count : Out(32)
         Its instructions, as the driver set it.
     load_window, store_window : In(segment_lookup)
-        The windows of DRAM that engines ask for, as the driver set them.
+        Segments that engines look up, as the driver set them.
     reset : Out(1)
-        Begin anew; high for one cycle before each run.
+        Resets the core; high for one cycle before each run.
     running : Out(1)
-        A program runs, from the cycle after `reset` until it is done or has failed.
+        High from the cycle after `reset` until the program is done or has failed.
     halt : Out(1)
-        Begin nothing new: from three cycles after the first fault until the next reset.
+        Start nothing new: high from three cycles after the first fault until the next reset.
     halts : Out(1)
-        `halt` rises in the next cycle: for units that keep it in a register of their own.
+        `halt` rises in the next cycle: for units with a register of their own for it.
     interrupt : Out(1)
-        High from the end of a run, if enabled, until the driver lowers it or starts another.
+        High from the end of a run, if enabled, until the driver clears it or starts another run.
     """
 
     def __init__(self, config: Config):
@@ -100,7 +100,7 @@ class Control(Component):
         self.done, self.failed = Signal(), Signal()
         self.interrupt_enable = Signal()
         self.fault = Signal(FAULT)
-        # No driver writes in the cycle in which that changes.
+        # The driver never writes in the cycle in which that changes.
         self.may_write = register(m, ~self.running & ~self.reset, "may_write")
         start = Signal()
         m.d.sync += start.eq(self._is_written(registers.Control.START))
@@ -114,14 +114,14 @@ class Control(Component):
             **{name: Const(value, WORD)
                for name, value in registers.identity_of(self.config).items() if value},
         }
-        self.offset = register(m, self.read_offset, "offset")   # as counters take longer
+        self.offset = register(m, self.read_offset, "offset")   # since counters take longer
         counted = self._cycles(m) if self.config.cycles_only else self._counters(m)
         self._read(m, readable, counted, self._segments(m))
         return m
 
     def _look(self, m):
-        """Note what the units told in the cycle before; nothing of an earlier run."""
-        # Who raises a fault goes on to tell its position.
+        """Register the events of the previous cycle, unless they belong to an earlier run."""
+        # The unit that raises a fault holds its position.
         self.faults = {"fetch_fault": self.fetch_fault, **{
             engine.name.lower(): getattr(self, engine.name.lower()).fault for engine in Engine}}
         told = {**{name: Value.cast(fault.cause) for name, fault in self.faults.items()},
@@ -135,8 +135,8 @@ class Control(Component):
         self.seen = {name: Signal(len(value), name=f"seen_{name}") for name, value in told.items()}
         for name, value in told.items():
             m.d.sync += self.seen[name].eq(Mux(self.reset, 0, value))
-        self.seen["overflow"] = self.overflow           # it comes a cycle late
-        self.counting = Signal()            # what was seen belongs to a running cycle
+        self.seen["overflow"] = self.overflow           # one cycle late already
+        self.counting = Signal()            # the registered events belong to a running cycle
         m.d.sync += self.counting.eq(self.running)
         self.raised = {name: Signal(name=f"{name}_raised") for name in self.faults}
         for name, raised in self.raised.items():
@@ -155,7 +155,7 @@ class Control(Component):
                 & ((self.write_data & int(bits)) != 0))
 
     def _run(self, m, start):
-        """The state of a run: at rest, in reset, running, halting."""
+        """The state machine of a run: idle, reset, running, halting."""
         first = self._first_fault(m, start)
         stopped, catches, caught = Signal(), Signal(), Signal()
         m.d.comb += [catches.eq(Cat(*self.raised.values(), *self.seen["overflow"], start).any()),
@@ -164,7 +164,7 @@ class Control(Component):
             m.d.sync += [self.reset.eq(0), self.running.eq(1), self.halt.eq(0), caught.eq(0)]
         with m.Elif(self.running):
             with m.If(~caught):
-                m.d.sync += [self.fault.eq(first), caught.eq(catches)]  # none, if there is none
+                m.d.sync += [self.fault.eq(first), caught.eq(catches)]  # NONE without a fault
             with m.If(caught):
                 m.d.sync += self.halt.eq(1)
             with m.If(self.quiet & (self.halt | (self.finished & ~caught & ~catches))):
@@ -183,7 +183,7 @@ class Control(Component):
             m.d.sync += self.interrupt.eq(0)
 
     def _first_fault(self, m, start):
-        """Of the faults raised in the cycle before, the one that is reported."""
+        """Of the faults raised in the previous cycle, the one to report."""
         first, seen = Signal(FAULT), self.seen
 
         def report(name):
@@ -203,7 +203,7 @@ class Control(Component):
         return first
 
     def _settings(self, m):
-        """The registers of the program, which a driver writes."""
+        """The registers that describe the program, written by a driver."""
         registers = {}
 
         def setting(name, width):
@@ -224,8 +224,8 @@ class Control(Component):
         return registers
 
     def _segments(self, m):
-        """The registers of segments. Returns that whose offset was there three cycles before; zero
-        if it was another one."""
+        """The registers of segments. Returns the one whose offset was given three cycles before;
+        zero if that was another register's."""
         m.submodules.segments = table = SegmentTable(self.config)
         connect(m, flipped(self.load_window), table.load)
         connect(m, flipped(self.store_window), table.store)
@@ -234,7 +234,7 @@ class Control(Component):
         assert [place % SEGMENTS ^ SEGMENTS // 2 for place in places] == [*range(SEGMENTS)]
 
         def locate(offset):
-            """Whether a register is a segment's, of which one, and which part of it."""
+            """Whether an offset is a segment register's, the segment, and the part of it."""
             number = offset[exponent(size):]
             return (number.matches(*places) & ~offset[:exponent(REGISTER_BYTES)].any(),
                     number[:exponent(SEGMENTS)] ^ SEGMENTS // 2,
@@ -250,7 +250,7 @@ class Control(Component):
         return register(m, Mux(meant, select(list(table.read), part), 0), "segment_chosen")
 
     def _counters(self, m):
-        """Add up what the engines told, from the first running cycle to the last."""
+        """Count events, from the first running cycle to the last."""
         seen = self.seen
         steps = {"cycles": Const(1), "instructions": seen["dispatched"]}
         for engine in Engine:
@@ -268,8 +268,8 @@ class Control(Component):
         return self._counter_read(m, counters)
 
     def _cycles(self, m):
-        """Count cycles alone. Returns the word of that counter whose offset was there three cycles
-        before; zero if it was another register's."""
+        """Count cycles only. Returns the word of that counter whose offset was given three cycles
+        before; zero if that was another register's."""
         cycles = Signal(COUNTER_BITS)
         with m.If(self.running):
             m.d.sync += cycles.eq(cycles + 1)
@@ -282,8 +282,8 @@ class Control(Component):
                         "cycles_read")
 
     def _counter_read(self, m, counters):
-        """The word of a counter whose offset was there three cycles before; zero if it was another
-        register's."""
+        """The word of the counter whose offset was given three cycles before; zero if that was
+        another register's."""
         first, size = _offsets["cycles_low"], 2 * REGISTER_BYTES
         assert first % (size * counters.places) == 0
         meant, high = Signal(3), Signal(3)          # one cycle after the offset, two and three
@@ -296,15 +296,14 @@ class Control(Component):
         return Mux(meant[-1], word, 0)
 
     def _read(self, m, readable, *others):
-        """Find out the group, then choose from it, then take what any of the groups gave, or the
-        counters or segments did."""
+        """Decode the group, select within each group, then OR the groups, counters and segments."""
         groups: dict[int, dict[int, Value]] = {}
         for each in register_map():
             if each.name in readable:
                 group, place = divmod(each.offset // REGISTER_BYTES, GROUP)
                 groups.setdefault(group, {})[place] = readable[each.name]
         place = register(m, self.offset[exponent(REGISTER_BYTES):][:exponent(GROUP)], "place")
-        candidates = [*others]                  # zero, but for the one of the register's group
+        candidates = [*others]                  # all zero except that of the register's group
         for number, members in groups.items():
             meant = Signal(name=f"meant_{number}")
             chosen = Signal(WORD, name=f"chosen_{number}")

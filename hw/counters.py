@@ -1,4 +1,4 @@
-"""Many wide counters in little room: their lower bits are registers, the others are in a memory."""
+"""Many wide counters in little area: lower bits in registers, upper bits in a memory."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib.memory import Memory
@@ -8,18 +8,18 @@ from amaranth.utils import ceil_log2
 from .logic import exponent, register, select
 
 COUNTER_BITS = 40               # three hours at 100 MHz
-GROUP = 8                       # counters from which one is chosen at once
+GROUP = 8                       # counters multiplexed in one cycle
 
 
 class Counters(Component):
-    """Adds up steps, each by a counter of COUNTER_BITS bits.
+    """Accumulates steps in counters of COUNTER_BITS bits.
 
-    In each cycle, one counter after the other adds its carry to its upper bits: a round takes as
-    many cycles as memory has places. Until then a carry waits in a register of its own, and in the
-    cycle of its turn in another, for all; lower bits are so many that the next one does not come
-    within two rounds. At any time, a counter is the sum of the three.
+    Counters take turns, one a cycle, to add their carry to their upper bits: a round takes as many
+    cycles as the memory has words. Until its turn a carry waits in a register of its own, and in
+    the cycle of its turn in `due`, which all share. There are enough lower bits that the next carry
+    does not come within two rounds. At any time, the value of a counter is the sum of the three.
 
-    Memory cannot be cleared at once: in the first round after `clear`, upper bits count as zero.
+    Memory cannot be cleared at once: in the first round after `clear`, upper bits read as zero.
 
     Rate: a step of each counter and a read a cycle.
 
@@ -30,13 +30,13 @@ class Counters(Component):
     Members
     -------
     clear : In(1)
-        Begin at zero in the next cycle.
+        Restart from zero in the next cycle.
     step_* : In(range(widest + 1))
-        How much each counter grows in this cycle.
+        The increment of each counter in this cycle.
     read : In(bits)
         The number of the counter to read, in every cycle.
     value : Out(COUNTER_BITS)
-        The counter whose number was there two cycles before, as it was then.
+        The counter whose number was given two cycles before, with its value of then.
     """
 
     def __init__(self, widest: list[int]):
@@ -54,7 +54,7 @@ class Counters(Component):
         write, old, asked = (memory.write_port(), memory.read_port(domain="comb"),
                              memory.read_port(domain="comb"))
         turn, ahead = (Signal(exponent(self.places), init=init) for init in (0, 1))
-        fresh, due = Signal(init=1), Signal()       # the first round; the carry of whose turn it is
+        fresh, due = Signal(init=1), Signal()       # the first round; the carry of this turn
         high = Signal(self.high_bits)               # and its upper bits
         lows, carries = self._registers(m, ahead)
         m.d.sync += [turn.eq(ahead), ahead.eq(ahead + 1), due.eq(select(carries, ahead)),
@@ -70,7 +70,8 @@ class Counters(Component):
         return m
 
     def _registers(self, m, ahead):
-        """The lower bits of each counter, and its carry, which goes before the counter's turn."""
+        """The lower bits of each counter, and its carry, which is cleared ahead of the counter's
+        turn."""
         lows, carries = [], []
         for number in range(len(self.widest)):
             low = Signal(self.low_bits, name=f"low_{number}")
@@ -86,8 +87,8 @@ class Counters(Component):
         return [*lows, *missing], [*carries, *missing]
 
     def _read(self, m, asked, lows, carries, moves, unknown):
-        """Choose from every group of counters, then among groups. `moves`: the carry of the one
-        that is read is on its way."""
+        """Select within each group of counters, then among groups. `moves`: the carry of the
+        counter that is read is in `due`."""
         size = min(GROUP, self.places)
         group = register(m, self.read[exponent(size):], "group")
         low, carry = (

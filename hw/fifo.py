@@ -1,4 +1,4 @@
-"""Places between two units, whose outputs on both sides come from registers."""
+"""Register slices and FIFOs whose outputs on both sides come from registers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,10 @@ from amaranth.lib.wiring import Component, In, Out
 
 
 class RegisterSlice(Component):
-    """Cuts a stream in two: no path leads through it, neither forward nor back.
+    """Breaks all combinational paths of a stream, forward and backward.
 
-    Two places are what that takes: when the second half stops, the first half learns of it a
-    cycle later, and what it has sent until then needs a place.
+    That takes two places: when the consumer stalls, the producer learns of it one cycle later, and
+    the item sent until then needs a place.
 
         put ──┬────────► front ──► take
               └─► back ──┘
@@ -27,11 +27,11 @@ class RegisterSlice(Component):
     Members
     -------
     put : In(stream of shape)
-        Items that enter. Refused while both places are taken.
+        Items that enter. Not ready while both places are in use.
     take : Out(stream of shape)
         The oldest item. It stays until it is taken.
     vacant : Out(1)
-        There is none. A register of its own, for those that are far away.
+        There is no item. Has its own register, for distant readers.
     """
 
     def __init__(self, shape: ShapeLike):
@@ -43,15 +43,15 @@ class RegisterSlice(Component):
         m = Module()
         front, back = (Signal(self.shape, name=name, reset_less=True)
                        for name in ("front", "back"))
-        held, waiting = Signal(), Signal()          # the front, and the back as well
-        room = Signal(init=1)       # not waiting: outsiders do not share the wire to a whole item
+        held, waiting = Signal(), Signal()          # the front is in use; so is the back
+        room = Signal(init=1)       # ~waiting: keeps the load of a whole item off `ready`
         m.d.comb += [self.put.ready.eq(room), self.take.valid.eq(held),
                      self.take.payload.eq(front)]
         with m.If(~waiting):
             m.d.sync += back.eq(self.put.payload)
         with m.If(self.take.ready | ~held):
             m.d.sync += Value.cast(front).eq(Mux(waiting, back, self.put.payload))
-        # In one piece each: an enable or a reset of their own would be one wire more on the way.
+        # Whole items at once: separate enables or resets would add a net to the path.
         vacant = Signal(init=1)
         will_hold = waiting | self.put.valid | (held & ~self.take.ready)
         m.d.comb += self.vacant.eq(vacant)
@@ -64,29 +64,29 @@ class RegisterSlice(Component):
 
 
 class RegisteredFifo(Component):
-    """A queue with its head in a register.
+    """A FIFO with its head in a register.
 
-    Rate: one in and one out a cycle. Latency: what enters an empty queue can leave in the next
-    cycle.
+    Rate: one in and one out a cycle. Latency: an item that enters an empty FIFO can leave in the
+    next cycle.
 
     Parameters
     ----------
     shape : of an item
     depth : places, two or more
-    reserved : whoever puts items knows that there is a place for each, so none is refused, and
-        whether one is taken does not have to be known here for that
+    reserved : the producer reserves a place for every item, so `put` is always ready and does not
+        depend on `take`
 
     Members
     -------
     put : In(stream of shape)
-        Items that enter. Refused while all places are taken.
+        Items that enter. Not ready while all places are in use.
     take : Out(stream of shape)
         The oldest item. It stays until it is taken.
     coming : Out(shape)
         If the oldest item is taken now, or there is none: the oldest one of the next cycle, if
         there is one then.
     place : Out(range(depth))
-        Its number, counted from the first item of all on, modulo the places: `depth`, if these
+        The number of that item since reset, modulo the number of places, which is `depth` if these
         are reserved.
     renews : Out(1)
         The oldest item is taken now, or there is none.
@@ -101,29 +101,29 @@ class RegisteredFifo(Component):
         m = Module()
         put, take = self.put, self.take
         width = Shape.cast(self.shape).width
-        # Of those that are reserved, one is always free and can be written in every cycle.
+        # With reserved places one is always free, and can be written in every cycle.
         places = self.depth if self.reserved else self.depth - 1
         m.submodules.storage = storage = Memory(shape=width, depth=places, init=[])
         written, read = storage.write_port(), storage.read_port(domain="comb")
         produce, consume, behind = (Signal(range(size), name=name) for size, name in (
             (places, "produce"), (places, "consume"),
-            (self.depth, "behind")))                # items that are not the head
+            (self.depth, "behind")))                # items behind the head
         head = Signal(width, reset_less=True)
-        held = Signal()                             # the head; nothing is behind one that is not
-        vacant = Signal(init=1)                     # or not: for all that changes with the head
+        held = Signal()                             # there is a head; otherwise, nothing behind it
+        vacant = Signal(init=1)                     # ~held, for what loads with the head
         some = Signal()                             # behind != 0
         enters = Signal()                           # an item
         m.d.comb += [
             take.valid.eq(held), Value.cast(take.payload).eq(head),
             enters.eq(put.valid & put.ready),
-            # Written in any case: whether there is an item is known later than its place, which
-            # is free.
+            # Written unconditionally: `valid` arrives later than the address, and the place is
+            # free.
             written.addr.eq(produce), written.data.eq(put.payload),
             read.addr.eq(consume), self.place.eq(consume),
             Value.cast(self.coming).eq(Mux(some, read.data, put.payload)),
         ]
-        # What enters gets a place even where it becomes the head at once, and leaves it at once:
-        # whether the head is taken may be known late, and must not decide where items go.
+        # An item gets a place even if it becomes the head at once: `take.ready` may arrive late and
+        # must not decide where items go.
         with m.If(enters):
             m.d.sync += produce.eq(Mux(produce == places - 1, 0, produce + 1))
         with m.If((take.ready & (some | enters)) | (enters & ~held)):
@@ -141,8 +141,8 @@ class RegisteredFifo(Component):
         if self.reserved:
             m.d.comb += [put.ready.eq(1), written.en.eq(1)]
             return m
-        room = Signal(init=1)                       # behind != places: for others, ...
-        full = Signal()                             # ... and for all that is to be written
+        room = Signal(init=1)                       # behind != places: for `ready`, ...
+        full = Signal()                             # ... and its inverse for the write enables
         fills = enters & (behind == places - 1)
         m.d.comb += [put.ready.eq(room), written.en.eq(~full)]
         m.d.sync += [room.eq(take.ready | ~held | (room & ~fills)),
@@ -151,30 +151,30 @@ class RegisteredFifo(Component):
 
 
 class StagedFifo(Component):
-    """A queue with a register in front: what enters may have been found out late.
+    """A FIFO with an input register: items may arrive late in the cycle.
 
         put ──► places ──► head ──► take
 
-    With two places these are a register and the head, or a memory whose reads have a register: that
-    may be block RAM.
+    With two places these are a register and the head, or a memory with registered reads, which may
+    be block RAM.
 
-    Rate: one in and one out a cycle. Latency: what enters an empty queue can leave two cycles
-    later.
+    Rate: one in and one out a cycle. Latency: an item that enters an empty FIFO can leave two
+    cycles later.
 
     Parameters
     ----------
     shape : of an item
-    depth : places, two or more, that in front included
-    attributes : of the memory, if two places are to have one
+    depth : places, two or more, including the input register
+    attributes : of the memory, if two places are to be a memory
 
     Members
     -------
     put : In(stream of shape)
-        Items that enter. Refused while all places are taken.
+        Items that enter. Not ready while all places are in use.
     take : Out(stream of shape)
         The oldest item. It stays until it is taken.
     coming : Out(shape)
-        As that of `RegisteredFifo`.
+        As in `RegisteredFifo`.
     empty : Out(1)
         There is no item.
     """
@@ -187,7 +187,7 @@ class StagedFifo(Component):
     def elaborate(self, platform):
         m = Module()
         put, take = self.put, self.take
-        held = Signal()                             # one that has just entered
+        held = Signal()                             # an item has just entered
         count = Signal(range(self.depth + 1))
         room = Signal(init=1)                       # count != depth
         enters, leaves = Signal(name="enters"), Signal(name="leaves")
@@ -206,7 +206,7 @@ class StagedFifo(Component):
         return m
 
     def _line_up(self, m, held, enters):
-        """Items are in their places when they join the line, a cycle later."""
+        """Items enter the memory at once, and the queue one cycle later."""
         take = self.take
         m.submodules.line = line = RegisteredFifo(1, self.depth, reserved=True)
         m.submodules.places = places = Memory(shape=Shape.cast(self.shape).width, depth=self.depth,
@@ -215,7 +215,7 @@ class StagedFifo(Component):
         head = Signal(self.shape, reset_less=True)
         arriving = Signal(range(self.depth))
         m.d.comb += [
-            # Written in any case: an item leaves its place when it is the oldest.
+            # Written unconditionally: the oldest item no longer needs its place.
             written.addr.eq(arriving), written.data.eq(self.put.payload), written.en.eq(1),
             read.addr.eq(line.place), Value.cast(self.coming).eq(read.data),
             line.put.valid.eq(held), line.take.ready.eq(take.ready),
@@ -227,7 +227,7 @@ class StagedFifo(Component):
             m.d.sync += head.eq(self.coming)
 
     def _pass_on(self, m, held, enters, room):
-        """One item waits where it entered: there is no room for others then."""
+        """One item waits in the input register; there is no room for others then."""
         take = self.take
         entering = Signal(self.shape, reset_less=True)
         moves = Signal()                            # to the head
@@ -245,8 +245,8 @@ class StagedFifo(Component):
                      held.eq(enters | (held & ~moves))]
 
     def _remember(self, m, held, enters, moves):
-        """The same with a memory: `entering` is left with what somebody wants to know of what is
-        coming. No item waits where the next one enters, so that can be written in every cycle."""
+        """The same with a memory: of `entering`, only what `coming` needs is left. No item waits
+        where the next one enters, so that place can be written in every cycle."""
         m.submodules.places = places = Memory(shape=Shape.cast(self.shape).width, depth=2, init=[],
                                               attrs=self.attributes)
         written, read = places.write_port(), places.read_port()

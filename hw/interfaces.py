@@ -1,4 +1,4 @@
-"""How units of the accelerator talk to one another. Data that moves is a stream."""
+"""Interfaces between the units of the accelerator. Data that moves is a stream."""
 
 from amaranth.hdl import Shape, unsigned
 from amaranth.lib import data, stream
@@ -20,7 +20,7 @@ commands = stream.Signature(COMMAND)
 
 
 def segment_lookup(config: Config) -> Signature:
-    """Asks the control registers for a window into DRAM, which they tell at once. Size 0: there is
+    """Looks up a segment in the control registers, combinationally. A size of 0 means there is
     none. Stable while a program runs."""
     segment = data.StructLayout({"base": config.address_bits, "size": SIZE_BITS, "writable": 1})
     return Signature({"number": Out(range(SEGMENTS)), "segment": In(segment)})
@@ -32,26 +32,26 @@ def burst_request(config: Config) -> data.StructLayout:
 
 
 def read_beat(config: Config) -> data.StructLayout:
-    """What memory answered to a read; with an `error`, the data mean nothing."""
+    """A beat of read data; with an `error`, the data are undefined."""
     return data.StructLayout({"data": config.bus_bits, "error": 1})
 
 
 def write_beat(config: Config) -> data.StructLayout:
-    """What is to be written; a byte without its `strobe` is not."""
+    """A beat of write data; bytes without a `strobe` are not written."""
     return data.StructLayout({"data": config.bus_bits, "strobe": config.bus_bytes})
 
 
 # Between an engine and the token counters. A token posted in one cycle can be taken in the next.
 tokens = Signature({
-    "wait": Out(len(Engine)),       # engines whose tokens the next instruction wants, if any
-    "granted": In(1),               # all of them are there; from a register
-    "missing": In(len(Engine)),     # those that are not
+    "wait": Out(len(Engine)),       # engines whose tokens the next instruction needs, if any
+    "granted": In(1),               # all of them are available; from a register
+    "missing": In(len(Engine)),     # those that are not available
     "take": Out(1),                 # take them, if there is an instruction; only while granted
     "bars": Out(1),                 # grant nothing in the next cycle
-    "post": Out(len(Engine)),       # give a token to each of these, this cycle
+    "post": Out(len(Engine)),       # give a token to each of these in this cycle
 })
 
-# What an engine tells the control unit in every cycle; counters add it up.
+# What an engine reports to the control unit in every cycle, for its counters.
 events = Signature({
     "busy": Out(1),                 # an instruction has started and is not complete
     "wait": Out(len(Engine)),       # the next could start but for tokens of these engines
@@ -61,18 +61,18 @@ events = Signature({
     "start_position": Out(POSITION_BITS),
     "end": Out(1),                  # ... and is complete: its tokens are posted
     "end_position": Out(POSITION_BITS),
-    "fault": Out(FAULT),            # cause is NONE unless something is wrong
+    "fault": Out(FAULT),            # cause is NONE without a fault
 })
 
 
 def index() -> Shape:
-    """A tile of a scratchpad, known to be inside it."""
+    """The index of a tile, after its range check."""
     return unsigned(INDEX_BITS)
 
 
 def read_port(tile_bits: int) -> Signature:
-    """Reads a tile; the data follow two cycles after `enable` and stay until the next read's, or
-    are zero from then on where they are `brief`."""
+    """Reads a tile. The data are valid two cycles after `enable` and stay until the next read, or
+    for that cycle only, and zero otherwise, if they are `brief`."""
     return Signature({"enable": Out(1), "index": Out(index()), "data": In(tile_bits)})
 
 
@@ -99,5 +99,5 @@ def fill_port(config: Config, parts: int, banks: int = 0) -> Signature:
 
 
 def bits_for(count: int) -> int:
-    """Bits that tell `count` things apart, at least one."""
+    """Bits needed to number `count` things, at least one."""
     return max(1, ceil_log2(count))

@@ -1,4 +1,4 @@
-"""Instructions as hardware sees them: their fields and their legality, both asked of the ISA."""
+"""Fields and legality of instructions as logic, derived from the ISA."""
 
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ from ..isa.record import Field, Record, fields_of, reserved_bytes
 
 OPCODE_BITS = 8
 
-# What travels from FETCH to an engine: an instruction and its number in the program.
+# From FETCH to an engine: an instruction and its number in the program.
 COMMAND = data.StructLayout({"word": 8 * Instruction.size, "position": POSITION_BITS})
 
 
@@ -36,7 +36,7 @@ def buffers_of(instruction: type[Instruction]) -> tuple[Buffer, ...]:
 
 
 def instructions_of(engine: Engine) -> tuple[type[Instruction], ...]:
-    """The instructions that FETCH hands to an engine."""
+    """The instructions that FETCH dispatches to an engine."""
     return tuple(each for each in ISA if each.engine == engine)
 
 
@@ -47,8 +47,8 @@ def _element(field: Field, word: Value, number: int) -> Value:
 
 
 def breaches(instruction: type[Instruction], word: Value, config: Config) -> list[Value]:
-    """The rules of the ISA for an accelerator, the same as in software, and whether a word with
-    this opcode breaks them."""
+    """For each rule of the ISA, the same as in software, whether a word with this opcode breaks
+    it."""
     fields = unpack(instruction, word)
     return [*(word[8 * offset:8 * offset + 8] != 0 for offset in reserved_bytes(instruction)),
             *(_is_unnamed(field, getattr(fields, field.name)) for field in fields_of(instruction)
@@ -58,7 +58,7 @@ def breaches(instruction: type[Instruction], word: Value, config: Config) -> lis
 
 
 def _is_unnamed(field: Field, value: Value) -> Value:
-    """Whether a value has no name in the field's enum, or a bit no name in its flags."""
+    """Whether a value is not a member of the field's enum, or a bit not one of its flags."""
     known = [int(each) for each in field.allowed or field.kind]
     if field.is_flags:
         return value & ~sum(known) & (1 << field.scalar.bits) - 1 != 0

@@ -11,11 +11,10 @@ Entry = TypeVar("Entry")
 
 
 def require_entries(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[Kind, Entry]:
-    """The entries of a table in the order of `kinds`, each of which must have one.
+    """The entries of a table in the order of `kinds`; each kind must have one.
 
-    Hardware that chooses by the members of an enum asks here. A member that is added to the enum
-    and not to the hardware then fails while the hardware is built, instead of doing silently what
-    another member does.
+    For hardware that switches on the members of an enum: a member that is added to the enum and not
+    to the hardware then fails at elaboration, instead of silently behaving like another one.
     """
     table = dict(table)
     missing = [str(each) if isinstance(each, type) else repr(each)
@@ -26,7 +25,7 @@ def require_entries(kinds: Iterable[Kind], table: Mapping[Kind, Entry]) -> dict[
 
 
 def is_among(value: Value, kinds: Iterable[Kind], chosen: Mapping[Kind, bool]) -> Value:
-    """Whether a value is one of the kinds that are chosen; `chosen` must decide on each kind."""
+    """Whether a value is one of the chosen kinds; `chosen` must have an entry for each kind."""
     return value.matches(*(kind for kind, is_chosen in require_entries(kinds, chosen).items()
                            if is_chosen))
 
@@ -37,7 +36,7 @@ def exponent(power: int) -> int:
 
 
 def select(values: Sequence[Value], number: Value) -> Value:
-    """One of a power of two of values: a tree of multiplexers, which is the least logic."""
+    """Select one of 2**n values by a tree of multiplexers, which takes the least logic."""
     for bit in number[:exponent(len(values))]:
         values = [Mux(bit, odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
     return values[0]
@@ -59,12 +58,12 @@ def register(m: Module, value: Value, name: str) -> Signal:
 
 
 def delay_line(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """The value some cycles later, from a memory: for many bits and cycles that takes less room
-    than registers. Until then it means nothing."""
+    """Delay a value by some cycles through a memory, which is smaller than registers for many bits
+    and cycles. Undefined until then."""
     m.submodules[name] = memory = Memory(shape=len(value), depth=cycles, init=[])
     written, read = memory.write_port(), memory.read_port(domain="comb")
     place = Signal(range(cycles), name=f"{name}_place")
     m.d.sync += place.eq(Mux(place == cycles - 1, 0, place + 1))
     m.d.comb += [written.addr.eq(place), written.data.eq(value), written.en.eq(1),
-                 read.addr.eq(place)]       # what is overwritten at the end of this cycle
+                 read.addr.eq(place)]       # overwritten at the end of this cycle
     return read.data

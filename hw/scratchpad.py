@@ -10,34 +10,34 @@ from ..isa.instructions import Buffer
 from .interfaces import fill_port, index, read_port
 from .logic import exponent, register
 
-# Tells synthesis that nobody reads a word in the cycle in which it is written. Without this, some
-# FPGAs get a register and a multiplexer for every bit, to read the old word in that case.
+# Tells synthesis that no word is read in the cycle in which it is written. Without this, some FPGAs
+# need a register and a multiplexer per bit to return the old word in that case.
 UNRELATED = {"no_rw_check": 1}
 
 
 def write_port(tile_bits: int) -> Signature:
-    """Writes a tile. A read that is enabled in the next cycle finds it."""
+    """Writes a tile. It is visible to reads enabled in the next cycle."""
     return Signature({"enable": Out(1), "index": Out(index()), "data": Out(tile_bits)})
 
 
 class Scratchpad(wiring.Component):
     """Holds the tiles of one buffer: uop, inp, wgt or out.
 
-    A word of the memory is a tile or a beat of the bus, or a tile that GEMM reads from out,
-    whichever is widest:
+    A word of the memory is as wide as a tile, a beat of the bus, or a tile that GEMM reads from
+    out, whichever is widest:
 
         tile = 4 beats      word = [ part 3 | part 2 | part 1 | part 0 ] = one tile
         tile = ¼ beat       word = [ lane 3 | lane 2 | lane 1 | lane 0 ] = four tiles
 
-    A tile of several parts is filled part by part, or all parts alike with `whole`. Where tiles
-    share a word, tile `index` is lane `index % lanes` of word `index // lanes`; a fill writes the
-    `lanes` it names, each from the same lane of its data. A micro-op's lane is chosen on the way
-    into the data register. Others are chosen behind it, since GEMM takes activations and weights
-    into registers of its own: a block RAM takes most of a cycle.
+    A tile of several parts is filled part by part, or all parts alike with `whole`. If tiles share
+    a word, tile `index` is lane `index % lanes` of word `index // lanes`; a fill writes the `lanes`
+    it names, each from the same lane of its data. A micro-op's lane is selected ahead of the data
+    register. Other lanes are selected behind it, since a block RAM takes most of a cycle, and GEMM
+    has operand registers for activations and weights.
 
-    Rate: one write and one read a cycle, never refused. Latency: a read enabled in cycle t has
-    its data from t + 2 until the data of the next read replace them, or in t + 2 only. Tokens see
-    to it that no tile is read in the cycle in which it is written; other lanes of its word may be.
+    Rate: one write and one read a cycle, always accepted. Latency: the data of a read enabled in
+    cycle t are valid from t + 2 until the next read replaces them, or in t + 2 only. Tokens ensure
+    that no tile is read in the cycle in which it is written; other lanes of its word may be.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Scratchpad(wiring.Component):
         return m
 
     def _place(self, tile, tile_bits):
-        """Word and lane of a tile of so many bits."""
+        """Word and lane of a tile of `tile_bits`."""
         lane_bits = exponent(self.word_bits // tile_bits)
         return tile[lane_bits:], tile[:lane_bits]
 
@@ -119,7 +119,7 @@ class Scratchpad(wiring.Component):
         ]
 
     def _read(self, m, read, tile_bits, *, brief):
-        """Read tiles of so many bits, or what is as wide as the port's data."""
+        """Read tiles of `tile_bits`, or as much as the port's data are wide."""
         word, lane = self._place(read.index, tile_bits)
         lane = lane[exponent(len(read.data) // tile_bits):]
         port = self.memory.read_port()
@@ -135,7 +135,7 @@ class Scratchpad(wiring.Component):
             if self.buffer == Buffer.UOP:
                 fetched_data = port.data.word_select(fetched_lane, len(read.data))
         tile_data = Signal.like(fetched_data, name="tile_data", reset_less=True)
-        # On some FPGAs, block RAMs have that register too, but none with a reset.
+        # On some FPGAs block RAMs include that register, but without a reset.
         shown = Mux(register(m, fetched, "shown"), tile_data, 0) if brief else tile_data
         with m.If(fetched | brief):
             m.d.sync += tile_data.eq(fetched_data)

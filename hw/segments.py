@@ -1,4 +1,4 @@
-"""The windows into DRAM, as a driver sets them and LOAD and STORE look them up."""
+"""The segment table: windows into DRAM, set by a driver, looked up by LOAD and STORE."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data
@@ -15,19 +15,19 @@ PARTS = ("low", "high", "size", "access")       # the registers of a segment, in
 
 
 class SegmentTable(Component):
-    """Keeps what `isa.registers` says of segments: in memories, since to choose one of eight takes
-    more logic than to keep it.
+    """Holds the segment registers of `isa.registers`, in memories, since multiplexing eight
+    segments would take more logic than storing them.
 
-    Rate: a write and a read by the driver and a lookup by either engine a cycle. Latency: none;
-    what is written can be read in the next cycle. After a reset, all is zero: memory keeps its
-    contents, but what has not been written since does not count.
+    Rate: per cycle a write and a read by the driver, and a lookup by each engine. Reads are
+    combinational; a write is visible in the next cycle. After a reset all registers read as zero:
+    memory keeps its contents, so a valid bit tells what has been written since.
 
     Members
     -------
     write : In(one bit for each of PARTS)
         Write these registers of a segment in this cycle.
     write_number, write_data : In(range(SEGMENTS)), In(WORD)
-        Which segment's, and their new value.
+        The segment, and the new value.
     read_number : In(range(SEGMENTS))
         The segment that the driver reads.
     read : Out(array of WORD, one for each of PARTS)
@@ -49,7 +49,7 @@ class SegmentTable(Component):
         low = min(self.config.address_bits, WORD)
         widths = {"low": low, "high": self.config.address_bits - low, "size": WORD}
         numbers = (self.read_number, self.load.number, self.store.number)
-        kept = {}                       # by the names of registers: what each of these finds
+        kept = {}                       # by the names of registers: the values read
         for part, (name, width) in enumerate(widths.items()):
             kept[name] = self._part(m, name, width, self.write[part], numbers) if width > 0 else (
                 [Const(0, 0)] * len(numbers))
@@ -68,7 +68,7 @@ class SegmentTable(Component):
         return m
 
     def _part(self, m, name, width, writes, numbers):
-        """One register of all segments. Returns its values for some of them."""
+        """One register of all segments. Returns its values for the given segments."""
         m.submodules[name] = memory = Memory(shape=width, depth=SEGMENTS, init=[])
         port, known = memory.write_port(), Signal(SEGMENTS, name=f"{name}_known")
         m.d.comb += [port.addr.eq(self.write_number), port.data.eq(self.write_data),

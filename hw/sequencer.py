@@ -1,4 +1,4 @@
-"""Walks the loops of an instruction, one slot a cycle, without a bubble between instructions."""
+"""Iterates over the loops of instructions, one slot a cycle, without bubbles in between."""
 
 from collections.abc import Mapping
 
@@ -15,22 +15,22 @@ LOOP_BITS, STRIDE_BITS = _WIDTHS["loops"], _WIDTHS["dst_stride"]
 
 
 def offset_bits(tiles: int) -> int:
-    """Bits of a signed offset that is exact as long as every index so far was inside.
+    """Bits of a signed offset that is exact as long as every index so far was in range.
 
     An index is `base + offset` with a base of INDEX_BITS bits and lies in `range(tiles)`, so a
-    checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset
-    (that of the slot before, or of the slot with which a loop began) plus one stride. A unit
-    that checks the slots in order and stops at the first index outside never sees one wrap.
-    Where the base is in the walk already, indices take the place of offsets, and fit as well.
+    checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset (that
+    of the slot before, or of the slot with which a loop began) plus one stride. A unit that checks
+    the slots in order and stops at the first index out of range never sees one wrap. If the base is
+    included already, indices replace offsets, and fit as well.
     """
     stride = 1 << STRIDE_BITS - 1
     return (max(tiles, 1 << INDEX_BITS) + stride - 1).bit_length() + 1
 
 
 def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
-    """Three loops, with `steps` around a sequence of `count` steps; `tag` is whatever travels with
-    the slots. Each operand walks from its base. `announces`: the slots say where an iteration of
-    the outer loop begins. `once` and `never`: which of the counts are one, and which zero."""
+    """Three nested loops, with `steps` around a sequence of `count` steps; `tag` is passed on to
+    the slots. Each operand steps from its base. `announces`: slots mark where an iteration of the
+    outer loop begins. `once` and `never`: which of the counts are one, and which zero."""
     walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
@@ -44,13 +44,13 @@ def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
 
 
 def judgement_layout(*, steps: bool) -> dict[str, data.StructLayout]:
-    """What a nest says about its counts."""
+    """The classification of a nest's counts."""
     of_levels = data.StructLayout({level: 1 for level in _levels(steps)})
     return {"once": of_levels, "never": of_levels}
 
 
 def judge_counts(nest: data.View, counts: Mapping[str, Value]) -> list:
-    """Drive what a nest says about the counts that it has, or is going to have."""
+    """Drive the classification of a nest's counts."""
     return [*(nest.once[level].eq(count == 1) for level, count in counts.items()),
             *(nest.never[level].eq(count == 0) for level, count in counts.items())]
 
@@ -58,12 +58,12 @@ def judge_counts(nest: data.View, counts: Mapping[str, Value]) -> list:
 def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
     """One iteration of a nest or, with `steps`, one step of the sequence in it.
 
-    at          base + Σ counter × stride, by operand
+    at          base + Σ counter × stride, for each operand
     step        number of the step in the sequence, if there are sequences
     first       the loops, and the sequence, that are in their first iteration
     begins      an iteration of the outer loop begins, of a nest that `announces` them
     last        the last slot of its nest
-    empty       the only slot of a nest without iterations: it stands for no work
+    empty       the only slot of a nest without iterations: no work
     """
     return data.StructLayout({
         "at": data.StructLayout({name: signed(bits) for name, bits in operands.items()}),
@@ -77,46 +77,47 @@ def slot_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> 
 
 
 def _counts(nest):
-    """What is counted to, from the inside out."""
+    """The counts, innermost first."""
     sequence = {"step": nest.count} if "count" in nest.shape().members else {}
     return sequence | {loop: nest.loops[loop] for loop in reversed(LOOPS)}
 
 
 def _levels(steps):
-    """What is counted, from the inside out."""
+    """The counters, innermost first."""
     return (*(("step",) if steps else ()), *reversed(LOOPS))
 
 
 class Sequencer(wiring.Component):
     """Turns nests of loops into slots.
 
-    With `steps`, the innermost iteration is a sequence of steps that share their place. Places are
-    sums kept for each loop, so no multiplier is needed.
+    With `steps`, the innermost iteration is a sequence of steps at the same indices. Indices are
+    updated incrementally, so no multiplier is needed.
 
-    Rate: a slot a cycle while `slots` is ready. Latency: the first slot is valid in the cycle
-    after its nest was taken. A nest is taken when none is held, or in the very cycle in which the
-    last slot of the one before is taken, so consecutive nests have no bubble between them. A nest
-    with a loop or a sequence of zero gives one slot, marked `empty`.
+    Rate: a slot a cycle while `slots` is ready. Latency: the first slot is valid in the cycle after
+    its nest was taken. A nest is taken when none is held, or in the cycle in which the last slot of
+    the previous one is taken, so there is no bubble between nests. A nest with a count of zero
+    gives one slot, marked `empty`.
 
     Parameters
     ----------
-    operands : by name, the bits of the place (see `offset_bits`)
-    tag : shape of what travels from a nest to each of its slots
+    operands : by name, the bits of the index (see `offset_bits`)
+    tag : shape of the data passed from a nest to each of its slots
     steps : whether the innermost iteration is a sequence
 
     Members
     -------
     nests : In(stream of nest_layout)
-        The loops of each instruction. Taken with the last slot of the nest before, or later.
+        The loops of each instruction. Taken with the last slot of the previous nest, or later.
     slots : Out(stream of slot_layout)
         The iterations of each nest, in order. One that is not taken stays.
     takes : In(1)
-        The same as `slots.ready`, which hundreds of registers wait for: on this one hangs only
-        whether a nest is taken.
+        A copy of `slots.ready`, which has a fan-out of hundreds; this one only decides whether a
+        nest is taken.
     stops : In(1)
         No nest is taken from the next cycle on, if `takes` is low then and stays low.
     continues : Out(1)
-        `begins` of the slot does not hold; from a register of its own, for whoever decides `takes`.
+        The inverse of the slot's `begins`, from its own register, for the logic that drives
+        `takes`.
     """
 
     def __init__(self, operands: Mapping[str, int], tag: ShapeLike, *, steps: bool):
@@ -136,18 +137,18 @@ class Sequencer(wiring.Component):
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
         renew, prepares, last = Signal(), Signal(), Signal()
-        advance = self.slots.ready      # to the next slot; whatever renews comes before
-        # As with `takes` and `idle`: what a start hangs on is kept apart from what many wait for.
-        self.unfinished = Signal(reset_less=True)       # the opposite of `last`
+        advance = self.slots.ready      # to the next slot; `renew` has priority
+        # As with `takes` and `idle`: keeps the start's critical path apart from large fan-outs.
+        self.unfinished = Signal(reset_less=True)       # the inverse of `last`
         nest = self.nests.payload
         m.d.comb += [
             self.slots.valid.eq(running),
             renew.eq(~running | (self.slots.ready & last)),
             self.nests.ready.eq(idle | (self.takes & ~self.unfinished)),
         ]
-        # Whether there is a nest comes late and decides on one register only; the others take
-        # whatever is offered. What only serves to go on from a slot to the next is not needed with
-        # the last slot any more, and need not wait until that is taken.
+        # `nests.valid` arrives late and enables one register only; the others load unconditionally.
+        # Registers that only serve to advance to the next slot are not needed in the last one, and
+        # may load before that is taken.
         m.d.comb += prepares.eq(~running | last)
         with m.If(self.nests.ready):
             m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid)]
@@ -167,12 +168,12 @@ class Sequencer(wiring.Component):
         return m
 
     def _count(self, m, nest, advance, renew, prepares, last):
-        """The counters, and `last`. Returns for each loop what steps in it: `done[loop]`, that
-        everything inside it is at its end.
+        """The counters, and `last`. Returns `done[loop]` for each loop: everything inside it is at
+        its end, so that it steps.
 
-        Registers say in advance where a counter has its first, its last or its last but one value,
-        which loop steps and which slot is the last: to compare first and then to walk would make
-        the longest path of the accelerator.
+        Registers tell in advance where a counter has its first, its last or its second to last
+        value, which loop steps, and which slot is the last: comparing and then stepping in one
+        cycle would be the critical path of the accelerator.
         """
         slot, once = self.slots.payload, Value.cast(nest.once)
         done, final = {}, []
@@ -221,7 +222,7 @@ class Sequencer(wiring.Component):
         return done
 
     def _number(self, m, advance, renew, sequence_ends):
-        """The number of a step."""
+        """The number of the step in its sequence."""
         step = Signal(LOOP_BITS, reset_less=True)
         m.d.comb += self.slots.payload.step.eq(step)
         with m.If(renew | (advance & sequence_ends)):
@@ -230,11 +231,12 @@ class Sequencer(wiring.Component):
             m.d.sync += step.eq(step + 1)
 
     def _walk(self, m, name, bits, strides, advance, done, renew, prepares):
-        """The place of one operand. Two more registers keep where it was when a loop began."""
+        """The index of one operand. Two more registers hold its value at the start of a loop."""
         place, of_inner, of_middle = (Signal(signed(bits), name=f"{name}_{part}", reset_less=True)
                                       for part in ("at", "of_inner", "of_middle"))
-        # `of_inner` is the place in the first iteration of the inner loop, from where the middle
-        # loop steps; `of_middle` in the first of the middle loop, from where the outer loop steps.
+        # `of_inner` is the index in the first iteration of the inner loop, from which the middle
+        # loop steps; `of_middle` that in the first of the middle loop, from which the outer loop
+        # steps.
         outer, middle, inner = (done[loop] for loop in LOOPS)       # which loop steps
         start = Mux(outer, of_middle, Mux(middle, of_inner, place))
         stride = Mux(outer, strides.outer, Mux(middle, strides.middle, strides.inner))

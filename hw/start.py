@@ -9,13 +9,13 @@ from .layouts import unpack
 
 def start_next(m: Module, engine: Component, able: Value, wait: Value | None = None,
                position: Value | None = None, closed: Value | None = None) -> Signal:
-    """Start the next instruction once the engine is `able` to and its tokens are there.
+    """Start the next instruction once the engine is `able` to and its tokens are available.
 
     The cycle in which the result is high is the start: command and tokens are taken in it, and
-    `events` tell the control unit. While nothing but tokens is missing, `events.wait` names the
-    engines that have yet to give one. `wait` and `position` are the instruction's, where the
-    engine is not given whole commands. The tokens of an engine that is `closed` are barred, so
-    that a start need not ask.
+    `events` tell the control unit. While only tokens are missing, `events.wait` names the engines
+    that have yet to post one. `wait` and `position` are the instruction's, for engines that do not
+    get whole commands. The tokens of an engine that is `closed` are barred, so that a start need
+    not check it.
     """
     command, tokens, events = engine.commands, engine.tokens, engine.events
     if wait is None:
@@ -27,8 +27,8 @@ def start_next(m: Module, engine: Component, able: Value, wait: Value | None = N
         could_start.eq(command.valid & able & (1 if closed is None else ~closed)),
         takes.eq(able & tokens.granted),
         starts.eq(command.valid & takes),
-        # Whether there is a command at all does not matter to those behind it, and without one
-        # there are no tokens to take.
+        # `ready` need not depend on whether there is a command, and without one no tokens are
+        # taken.
         command.ready.eq(takes),
         tokens.take.eq(takes),
         events.start.eq(starts),

@@ -1,4 +1,4 @@
-"""The FPGAs that hardware is arranged for. What it computes, and when, is the same on all."""
+"""FPGA families with a mapping of their own. Results and timing are the same on all."""
 
 from dataclasses import dataclass, replace
 
@@ -10,12 +10,12 @@ LANE_MULTIPLIERS = 4        # an ALU lane multiplies 32 × 32 bits: four times 1
 
 @dataclass(frozen=True)
 class Target:
-    """Amaranth hands it to every component as its `platform`.
+    """An FPGA family. Amaranth passes it to every component as its `platform`.
 
-    `port_bits` is the wider input of a multiplier, and `multipliers` how many there are: of the
-    part, or none if two products in one multiplier are better than in two anyway, since an adder
-    comes with it. `blocks`: small memories whose reads have a register go to block RAM, since a
-    LUT RAM takes the places of registers, too.
+    `port_bits` is the width of the wider input of a multiplier, and `multipliers` their number in
+    the part, or 0 if packing two products into one is always better, because the multiplier has an
+    adder. `blocks`: map small memories with registered reads to block RAM, since LUT RAM uses up
+    registers too.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Target:
     blocks: bool = False
 
     def packs_pairs(self, config: Config) -> bool:
-        """Whether a multiplier has to compute two products, for two output channels."""
+        """Whether multipliers compute two products each, for two output channels."""
         wanted = config.macs_per_cycle + LANE_MULTIPLIERS * config.alu_lanes
         possible = min(config.block_in, config.block_out) > 1
         room = self.port_bits >= 2 * config.wgt_bits + 2
@@ -39,7 +39,7 @@ TARGETS = {
 
 
 def find_target(name: str, multipliers: int | None = None) -> Target:
-    """The target of a family of FPGAs; `multipliers` of another part than the one above."""
+    """The target of an FPGA family; `multipliers` overrides their number, for another part."""
     check_target(name)
     found = TARGETS[name]
     if multipliers is None or not found.multipliers:
@@ -53,8 +53,8 @@ def check_target(name: str | None) -> None:
 
 
 def small_memory(platform: Target | None) -> dict[str, str | int]:
-    """What synthesis is told about a small memory whose reads have a register and never meet the
-    write of a word that they want."""
+    """Synthesis attributes of a small memory with registered reads, which never read a word in the
+    cycle of its write."""
     if platform is None or not platform.blocks:
         return {}
     return {"ram_style": "block", "no_rw_check": 1}

@@ -10,29 +10,28 @@ from .interfaces import tokens
 
 
 class Tokens(Component):
-    """Counts the tokens that each engine has given to each other engine.
+    """Counts the tokens from each engine to each other engine.
 
     Rate: every engine may post to all others and take from all others in every cycle. A token
     posted in one cycle can be taken in the next. A post and a take of the same counter in one
     cycle cancel. Counters never wrap or saturate: a post to a full counter that is not taken from
     raises `overflow` in the next cycle, and the token is not counted.
 
-    Whether an engine has all the tokens it waits for is found out a cycle ahead, for the
-    instruction at hand and for the one behind it, so that whatever follows from a start comes
-    from a register.
+    Whether an engine has all its tokens is computed one cycle ahead, for the current instruction
+    and for the one behind it, so that `granted` comes from a register.
 
     Members
     -------
     load, gemm, alu, store : In(tokens)
         What each engine waits for, takes and posts. `granted` and `missing` answer in the same
-        cycle. `granted` has a meaning for an instruction that `coming` has told, or that stayed;
-        it is low in the cycle after `bars`.
+        cycle. `granted` is valid for an instruction that `coming` announced, or that stayed; it is
+        low in the cycle after `bars`.
     coming : In(a mask for each engine)
-        What the engine is going to wait for in the next cycle, if it `renews`.
+        What the engine will wait for in the next cycle, if it `renews`.
     renews : In(len(Engine))
         Engines that have no instruction to start in this cycle, or start it.
     overflow : Out(len(Engine))
-        Engines whose post in the cycle before has overflowed a counter.
+        Engines whose post in the previous cycle overflowed a counter.
     """
 
     def __init__(self, config: Config):
@@ -82,7 +81,7 @@ class Tokens(Component):
         full, overflow = Signal(), Signal(name=f"{giver.name}_to_{taker.name}_overflow".lower())
 
         def after(taken, otherwise):
-            """A take is known late, so what follows from it is known before."""
+            """`take` arrives late, so both outcomes are computed before it."""
             return Mux(self.port(taker).take, Mux(wanted, taken, otherwise), otherwise)
 
         moves = Signal()

@@ -1,4 +1,4 @@
-"""The accelerator: all units joined, with its buses as ports."""
+"""The accelerator: all units connected, with its buses as ports."""
 
 from amaranth.back import verilog as backend
 from amaranth.hdl import Module, ResetInserter
@@ -45,9 +45,9 @@ class Accelerator(Component):
     s_axi_* : In(lite_channels)
         An AXI4-Lite slave, for a driver.
     interrupt : Out(1)
-        High from the end of a program until a driver lowers it.
+        High from the end of a program until a driver clears it.
     trace_running : Out(1)
-        A program runs. A board leaves this and the other traces open.
+        A program runs. Boards leave this and the other trace ports unconnected.
     trace_*_start, trace_*_end : Out(1)
         An instruction of an engine starts, or is complete, in this cycle.
     trace_*_start_position, trace_*_end_position : Out(32)
@@ -73,7 +73,7 @@ class Accelerator(Component):
         renewed = ResetInserter(self.control.reset)
 
         def unit(name, component):
-            """A unit that starts every program anew."""
+            """Add a unit that is reset before every program."""
             m.submodules[name] = renewed(component)
             return component
 
@@ -84,9 +84,10 @@ class Accelerator(Component):
                         Engine.GEMM: unit("gemm", GemmEngine(config)),
                         Engine.ALU: unit("alu", AluEngine(config)),
                         Engine.STORE: unit("store", StoreEngine(config))}
-        # What the queues keep; of all others, commands.
+        # What the queues hold, if not commands.
         kept = {Engine.GEMM: JUDGED, Engine.ALU: decoded_layout(config)}
-        # Of two commands each, there is block RAM for three queues; the ALU's are the widest.
+        # With two commands each, block RAM suffices for three queues; the ALU's would be the
+        # widest.
         self.queues = {engine: unit(f"{engine.name.lower()}_queue", CommandQueue(
             config, kept.get(engine, COMMAND),
             small_memory(platform) if engine != Engine.ALU else None)) for engine in Engine}
@@ -189,6 +190,6 @@ class Accelerator(Component):
 def verilog(config: Config, target: Target | None = None) -> str:
     """The accelerator as Verilog: module `microtron`, clock `clk`, synchronous reset `rst`.
 
-    With a target, its multipliers are arranged for that FPGA; nothing else differs.
+    With a target, multipliers and small memories are mapped for that FPGA; nothing else differs.
     """
     return backend.convert(Accelerator(config), name=MODULE, platform=target, emit_src=False)

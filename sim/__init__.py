@@ -1,1 +1,1 @@
-"""What the accelerator does, in software: the functional reference and the cycle-exact model."""
+"""Software models of the accelerator: the functional reference and the cycle-exact simulator."""

@@ -1,4 +1,4 @@
-"""Checks of the arguments of simulator functions: a wrong one is refused in one line."""
+"""Checks of the arguments of simulator functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_memory(memory: object) -> None:
 
 
 def resolve_config(config: Config | str | None, default: Config) -> Config:
-    """A configuration, given as such, by name or as a file; the default if it is None."""
+    """A configuration, given as a Config, a name or a file; the default if it is None."""
     if config is None:
         return default
     if isinstance(config, str):

@@ -1,4 +1,4 @@
-"""The work of a program, counted: without branches, every complete run does the same."""
+"""Counts the work of a program, which has no branches, so that every complete run does the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Counts:
 
     instructions: dict[str, int]        # by mnemonic
     tile_products: int                  # micro-ops executed by gemm, iterations of windows
-    macs: int                           # multiplications in them; fewer where depthwise
+    macs: int                           # multiplications in them; fewer if depthwise
     alu_vectors: int                    # tiles written by alu, alui and requantize, words of tables
     bytes_loaded: dict[str, int]        # from DRAM, by buffer
     bytes_stored: dict[str, int]
@@ -79,7 +79,7 @@ def total(numbers: Numbers) -> int:
     return int(rough) if rough < EXACT else sum(numbers.tolist())
 
 
-EXACT = 1 << 53             # below it, a floating-point sum of integers has lost nothing
+EXACT = 1 << 53             # below it, floating-point sums of integers are exact
 
 
 def _iterations(words: Stream) -> Numbers:
@@ -89,7 +89,7 @@ def _iterations(words: Stream) -> Numbers:
 
 
 def window_sums(words: Stream) -> Numbers:
-    """Sums that each of some windows makes."""
+    """The number of sums of each window."""
     loops = words["loops"].astype(np.uint64)
     fewest = np.uint64(WINDOW_TAPS - 1)
     loops[:, 2] = np.maximum(loops[:, 2], fewest) - fewest

@@ -1,4 +1,4 @@
-"""How much a run may do: limits on cycles and on work, most of them checked beforehand.
+"""Limits on the cycles and the work of a run, most of them checked beforehand.
 
 A program has no branches, so its work can be counted. One that needs more than its limit is refused
 before its first instruction; one that fails to end is given up at the limit. Every simulator takes
@@ -31,18 +31,18 @@ from .arguments import check_positive
 from .counts import Counts, Numbers, count, total
 
 DEFAULT_CYCLES = 10 ** 10           # minutes of simulation
-DEFAULT_WORK = 10 ** 10             # tile operations of the functional simulator: minutes, too
-HEAVY = 1 << 29             # lane operations that may take so long, tenths of a second at worst,
-                            # that Ctrl-C must be heard meanwhile
+DEFAULT_WORK = 10 ** 10             # tile operations of the functional simulator: also minutes
+HEAVY = 1 << 29             # lane operations that may take tenths of a second, so that they
+                            # must be interruptible
 
-SLACK = 20                  # times the longest that the work should take
+SLACK = 20                  # factor over the longest expected time
 START_UP = 100_000
-MOST = 10 ** 15             # ten years of simulation: no limit at all
-BURST_BEATS = 64            # the hardware's are not longer than 4096 bytes, either
+MOST = 10 ** 15             # ten years of simulation: unlimited
+BURST_BEATS = 64            # the hardware's have at most 4096 bytes, too
 
 
 def check_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
-    """The limit that was asked for, or the default."""
+    """The given limit, checked, or the default."""
     return default if limit is None else check_positive("limit", limit)
 
 
@@ -95,8 +95,8 @@ def lane_operations(program: Program) -> npt.NDArray[np.float64]:
 
 
 def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config: Config) -> int:
-    """The number of cycles that the work takes at least. A tile product, a vector, a beat, and the
-    part of a scratchpad that a beat fills take one each."""
+    """A lower bound on cycles. A tile product, a vector, a beat, and the part of a scratchpad that
+    a beat fills take one each."""
     loaded, stored = (-(-sum(each.values()) // config.bus_bytes)
                       for each in (counts.bytes_loaded, counts.bytes_stored))
     beats = loaded + stored if timing.shared else max(loaded, stored)
@@ -108,9 +108,9 @@ def least_cycles(program: Program, timing: MemoryTiming, counts: Counts, config:
 def generous_limit(program: Program, timing: MemoryTiming) -> int:
     """More cycles than a program can need as long as it makes progress.
 
-    Adds up all work as if nothing overlapped: a vector per cycle, a tile per cycle, every burst
-    waiting for memory, every beat delayed by stalls. Hardware that does not notice a deadlock can
-    thus give up after a time in proportion to the program's size.
+    Adds up all work without overlap: a vector per cycle, a tile per cycle, every burst waiting for
+    memory, every beat delayed by stalls. Hardware, which does not detect deadlocks, can thus give
+    up after a time in proportion to the program's size.
     """
     code = program.code
     cycles = float(work_of(program).astype(float).sum())
@@ -125,7 +125,7 @@ def generous_limit(program: Program, timing: MemoryTiming) -> int:
 
 
 def _count_traffic(words: Stream, config: Config) -> tuple[float, float]:
-    """Beats and bursts of some transfers; a row may start and end in the middle of one."""
+    """Beats and bursts of some transfers; a row may start and end inside one."""
     rows = float(words["shape"][:, :2].astype(float).prod(1).sum())
     tiles = _product(words, "shape").astype(float)
     bytes_moved = sum(float(tiles[words["buffer"] == buffer].sum()) * config.tile_bytes(buffer)

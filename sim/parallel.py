@@ -1,4 +1,4 @@
-"""Many exact simulations at once, spread over processes."""
+"""Many cycle-exact simulations in parallel processes."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .limit import check_limit, least_cycles
 from .report import Report
 from .simulate import Ready, simulate
 
-AHEAD = 4                   # batches for each process that wait or run: none of them is ever idle
-BATCH = 8                   # jobs that go to a process at once: small ones cost no more to send
-ALONE = 0.1                 # seconds of processor time: less to do is not worth a process
-LONG = 1_000_000            # cycles of a job that are
-REFRESH = 0.1               # seconds from one state of the progress bar to the next
+AHEAD = 4                   # batches queued or running per process, so that none is ever idle
+BATCH = 8                   # jobs sent to a process at once: small ones cost little to send
+ALONE = 0.1                 # seconds of processor time: less is not worth a process
+LONG = 1_000_000            # cycles of a job that is worth one
+REFRESH = 0.1               # seconds between updates of the progress bar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
     progress    show a progress bar if standard error is a terminal
 
     The result does not depend on the number of processes. The first job that fails, in order, ends
-    everything with an error that names it. So does Ctrl-C: no process stays behind.
+    everything with an error that names it. Ctrl-C ends all processes.
     """
     workers = _processors() if processes is None else check_positive("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None
@@ -82,7 +82,7 @@ Batch = list[tuple[int, Job]]       # with their numbers
 
 
 def _batch_size(total: int | None, workers: int) -> int:
-    """How many jobs are handed out together: few enough for every process to get some twice."""
+    """Jobs per batch: few enough for every process to get at least two batches."""
     if workers == 1:
         return 1
     return BATCH if total is None else max(1, min(BATCH, total // (2 * workers)))
@@ -107,7 +107,7 @@ def _job(each: Program | Job) -> Job:
 
 
 class Simulator:
-    """Simulates batches. If a program comes several times in a row, it is prepared once."""
+    """Simulates batches. A program that comes several times in a row is prepared once."""
 
     def __init__(self) -> None:
         self._ready: Ready | None = None
@@ -149,9 +149,9 @@ def _here(batches: Iterator[Batch]) -> Generator[list[Report]]:
 
 def _distribute(batches: Iterator[Batch], workers: int,
                 total: int | None) -> Generator[list[Report]]:
-    """The reports of each batch, in order, from other processes. The first batches are simulated
-    here, as long as that is quick: a few small jobs are done before a process would have
-    started."""
+    """The reports of each batch, in order, from other processes. The first batches are simulated in
+    this process as long as that is fast: a few small jobs are done before another process would
+    have started."""
     begin, done, alone = time.process_time(), 0, Simulator()
     for batch in batches:
         spent = time.process_time() - begin
@@ -174,29 +174,29 @@ def _run_in_processes(batches: Iterator[Batch], workers: int) -> Generator[list[
             yield waiting.popleft().result()
 
 
-_simulator = Simulator()            # of this process, if it is one of many
+_simulator = Simulator()            # of a worker process
 
 
 @contextmanager
 def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes. They are copies of this one, which start at once, if it has no other
-    threads that could be cut off halfway; otherwise they are new ones, which takes a second."""
+    """A pool of processes. They are forked, which is fast, if this one has no other threads, which
+    a fork would cut off; otherwise they are spawned, which takes a second."""
     from multiprocessing import get_context
 
-    simulate(Program(tiny, encode([Sync()])))       # compiles, if it must, once for all
+    simulate(Program(tiny, encode([Sync()])))       # compiles, if necessary, before the fork
     copies = sys.platform == "linux" and threading.active_count() == 1
     pool = ProcessPoolExecutor(workers, mp_context=get_context("fork" if copies else "spawn"),
                                initializer=_watch_parent)
     try:
-        with warnings.catch_warnings():             # NumPy's threads, which rest, are no danger
+        with warnings.catch_warnings():             # NumPy's idle threads are harmless
             warnings.simplefilter("ignore", DeprecationWarning)
-            pool.submit(int)                        # all of them begin now
+            pool.submit(int)                        # starts all of them now
         yield pool
     except BrokenProcessPool:
         raise MicrotronError(
             "a process that simulated ended by itself: it had too little memory, or the script "
             "that calls simulate_many does so outside `if __name__ == \"__main__\":`") from None
-    except BaseException:       # an error, Ctrl-C, or nobody wants the rest
+    except BaseException:       # an error, Ctrl-C, or the caller stopped iterating
         _stop(pool)
         raise
     finally:
@@ -204,19 +204,19 @@ def worker_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the processes at once. They only compute, so nothing is lost with them."""
+    """End the processes at once. They only compute, so nothing is lost."""
     for process in list((pool._processes or {}).values()):      # terminate_workers() in 3.14
         process.terminate()
 
 
 def _watch_parent() -> None:
-    """Runs first in each process: the parent handles Ctrl-C, and when it ends, so do we."""
+    """Runs first in each process: leave Ctrl-C to the parent, and exit when it does."""
     import signal
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)       # a copy has the parent's handler
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)       # a forked process has the parent's handler
     parent = parent_process()
     assert parent is not None
 
@@ -243,7 +243,7 @@ def _show_progress(wanted: bool, total: int | None) -> Iterator[Callable[[int], 
 
     with Progress(*Progress.get_default_columns()[:-1], MofNCompleteColumn(),
                   TimeRemainingColumn(), console=Console(stderr=True), transient=True,
-                  auto_refresh=False) as bar:       # it would take a thread
+                  auto_refresh=False) as bar:       # it would need a thread
         task, shown = bar.add_task("simulating", total=total), 0.0
 
         def advance(jobs: int) -> None:

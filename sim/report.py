@@ -1,4 +1,4 @@
-"""What a run did: work, cycles and counters, as an object, as JSON and as a row of a table."""
+"""The report of a run: work, cycles and counters, as an object, as JSON and as a row of a table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Report:
     device: str
     config: Config
     counts: Counts
-    memory: MemoryTiming | None = None      # None, like cycles, where the device has no clock
+    memory: MemoryTiming | None = None      # None, like cycles, if the device has no clock
     cycles: int | None = None
     counters: dict[str, int] = field(default_factory=dict)  # by isa.registers.counter_names()
     timeline: Timeline | None = field(default=None, compare=False, repr=False)
-    name: str = field(default="", compare=False)        # of the job that it belongs to
+    name: str = field(default="", compare=False)        # of its job
 
     @property
     def macs(self) -> int:
@@ -39,13 +39,13 @@ class Report:
 
     @property
     def utilization(self) -> float | None:
-        """Multiplications, as a fraction of those that the array could have done in the time."""
+        """Multiplications as a fraction of the array's peak in the same time."""
         if self.cycles is None:
             return None
         return self.macs / (self.cycles * self.config.macs_per_cycle)
 
     def to_dict(self) -> dict[str, object]:
-        """Everything but the timeline, which has an entry for each instruction, ready for JSON."""
+        """Everything but the timeline, as JSON values."""
         return {"device": self.device, "config": self.config.to_dict(),
                 "memory": None if self.memory is None else dataclasses.asdict(self.memory),
                 "counts": self.counts.to_dict(), "cycles": self.cycles,
@@ -53,7 +53,7 @@ class Report:
 
     def to_row(self) -> dict[str, int | float | str]:
         """Plain numbers and strings by column, for pandas.DataFrame(rows) or
-        pyarrow.Table.from_pylist(rows): what was run where, its work, then what it cost.
+        pyarrow.Table.from_pylist(rows): program and device, then work, then cost.
 
         Runs on the same kind of device have the same columns, in the same order.
         """

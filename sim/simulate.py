@@ -1,4 +1,4 @@
-"""Exact cycle counts as a function call: for cost models, tuning and sweeps. No data is touched."""
+"""Exact cycle counts by a function call: for cost models, tuning and sweeps. Runs without data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .cycle.stop_reasons import check_end
 from .limit import cycle_limit
 from .report import Report
 
-DEVICE = "cycle"            # what the reports say: the device of that name takes the same cycles
+DEVICE = "cycle"            # the device in reports: the one of that name takes the same cycles
 
 
 @check_keywords
@@ -42,15 +42,15 @@ def simulate(program: Program, config: Config | str | None = None,
 
 @dataclass
 class Known:
-    """What was found out about a program when it was last simulated, for one configuration."""
+    """Cached results about a program from its last simulation, for one configuration."""
 
     code: bytes
     config: Config
     counts: Counts
-    prepared: Prepared | None = None        # when somebody needs it
+    prepared: Prepared | None = None        # on demand
 
 
-# Forgotten together with their programs, to which nothing in them refers.
+# Dropped together with their programs, to which they hold no reference.
 KNOWN: WeakKeyDictionary[Program, Known] = WeakKeyDictionary()
 
 
@@ -74,8 +74,7 @@ class Ready:
 
     @cached_property
     def _known(self) -> Known:
-        """What is known of the program, as long as its code is what it was: an array can be
-        changed in place."""
+        """Cached results about the program, unless its code has changed: an array is mutable."""
         code = as_bytes(self.program.code).tobytes()
         known = KNOWN.get(self.program)
         if known is None or known.config != self.config or known.code != code:

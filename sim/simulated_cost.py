@@ -1,7 +1,7 @@
-"""Cycles of programs, each simulated once and then kept: for compilers, which ask again and again.
+"""Cycles of programs, each simulated once and then cached, as a cost model for the compiler.
 
-Cycles follow from the program, the memory and the sources of the simulator. All of them are in the
-name under which the number is kept.
+Cycles depend on the program, the memory and the sources of the simulator. All of them are in the
+cache key.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BYTES = 8
 
 @dataclass(frozen=True)
 class SimulatedCost:
-    """What the compiler asks for the cycles of a program: the simulator, with this memory."""
+    """The compiler's cost model: the simulator, with this memory timing."""
 
     memory: MemoryTiming = field(default_factory=MemoryTiming)
 
@@ -30,7 +30,8 @@ class SimulatedCost:
         return self.look_up(program_parts(program), lambda: program)
 
     def look_up(self, parts: Sequence[bytes], make: Callable[[], Program]) -> int:
-        """The same for a program that follows from some parts, and is made if it is unknown."""
+        """The same for a program that is determined by some parts, and built only if it is not
+        cached."""
         key = cache_key(KIND, source_digest(__name__), repr(self.memory), *parts)
         return int.from_bytes(RESULTS.get_or_make(
             key, lambda: self._simulate(make()).to_bytes(BYTES, "little")), "little")

@@ -1,4 +1,4 @@
-"""When each instruction of a run did what, in columns: one array for each kind of event."""
+"""When each instruction of a run was dispatched, started and ended: one array per kind of event."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Timeline:
     sync is executed by FETCH and has neither start nor end.
 
     An instruction starts in the cycle in which its engine takes it and its tokens, and ends in the
-    cycle in which its last effect happens and its tokens are posted. The hardware shows only these
-    two; `dispatched` and `waits` are known to the twin alone.
+    cycle in which its last effect happens and its tokens are posted. The hardware exposes only
+    these two; `dispatched` and `waits` come from the simulator alone.
     """
 
     start: Cycles
     end: Cycles
-    dispatched: Cycles | None = None    # handed to its engine's queue
-    waits: Cycles | None = None         # n × 4: cycles it kept its engine waiting for a token from
+    dispatched: Cycles | None = None    # sent to its engine's queue
+    waits: Cycles | None = None         # n × 4: cycles its engine waited for a token from
                                         # each engine, before it started
 
     def order(self) -> npt.NDArray[np.intp]:

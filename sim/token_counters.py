@@ -1,4 +1,4 @@
-"""Token counters: their names, their highest values and what they hold in the end.
+"""Token counters: names, highest values and final values.
 
 A counter is a number, giver × 4 + taker, as in the hardware.
 """
@@ -42,8 +42,8 @@ def format_awaited(givers: Sequence[Engine]) -> str:
 
 def most_tokens(program: Program, timeline: Timeline) -> dict[str, int]:
     """The highest value of every counter used in a run, given when its instructions started and
-    ended. In a cycle, tokens are taken before others are posted; a token that finds its counter
-    full is lost, and the run ends with a fault."""
+    ended. In a cycle, takes come before posts; a token posted to a full counter is lost, and the
+    run ends with a fault."""
     most = [0] * ENGINES ** 2
     for counter in range(ENGINES ** 2):
         posts, takes = _events(program, timeline, *divmod(counter, ENGINES))
@@ -55,8 +55,8 @@ def most_tokens(program: Program, timeline: Timeline) -> dict[str, int]:
 
 
 def _events(program: Program, timeline: Timeline, giver: int, taker: int) -> tuple[Cycles, Cycles]:
-    """When tokens were posted to a counter, and when they were taken. Engines keep their order,
-    so both are sorted."""
+    """When tokens were posted to a counter, and when they were taken. Engines run in order, so both
+    are sorted."""
     engines = engines_of(program)
     posts = timeline.end[(engines == giver) & (program.code["post"] >> taker & 1 != 0)]
     takes = timeline.start[(engines == taker) & (program.code["wait"] >> giver & 1 != 0)]
@@ -65,7 +65,7 @@ def _events(program: Program, timeline: Timeline, giver: int, taker: int) -> tup
 
 def tokens_left(program: Program, started: Mapping[Engine, int],
                 ended: Mapping[Engine, int]) -> list[int]:
-    """What every counter holds after engines have started and ended this many instructions."""
+    """The value of every counter after engines have started and ended this many instructions."""
     engines = engines_of(program)
     left = [0] * ENGINES ** 2
     for engine in Engine:

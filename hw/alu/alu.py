@@ -20,35 +20,35 @@ from .alu_tables import AluTables
 
 
 def start_to_end(config: Config, steps: int = 1) -> int:
-    """Cycles from start to end of an instruction whose steps nothing disturbs: into the sequencer,
-    into its description, to the front, through the lanes, to the head of the results."""
+    """Cycles from start to end of an instruction that never stalls: sequencer, description, front,
+    lanes, head of the results."""
     return 1 + 1 + 1 + latency(config) + 1 + (steps - 1) * config.vector_cycles
 
 
 class AluEngine(Component):
-    """Executes alu, alui, requantize and table, in order, beginning one before another has ended.
+    """Executes alu, alui, requantize and table, in order, overlapping consecutive instructions.
 
         commands ─► Sequencer ─► AluIssue ─► AluLanes ─► AluResults ─► acc
                                   │  ▲ tickets             │  │
                      left, right ◄┘  └─────────────────────┘  └─► AluTables ─► out
 
-    Rate: a vector every `vector_cycles` cycles, as long as its reads are in different banks and
-    nothing more urgent wants these; its write has a port of its own. Each outer iteration of a
-    requantize takes three more cycles, for its parameters. A read of a tile that an earlier step
-    has yet to write waits until the second cycle after that write, `latency` + 3 cycles after the
-    earlier step was issued. Instructions follow one another without a bubble.
+    Rate: a vector every `vector_cycles` cycles, as long as its reads are in different banks and no
+    port of higher priority uses these; writes have their own port. Each outer iteration of a
+    requantize takes three more cycles for its parameters. A read of a tile that an earlier step has
+    yet to write waits until the second cycle after that write, `latency` + 3 cycles after the
+    earlier step was issued. There is no bubble between instructions.
 
-    Latency: N steps that nothing delays end `start_to_end(config, N)` cycles after the start; an
+    Latency: N steps without a stall end `start_to_end(config, N)` cycles after the start; an
     instruction without iterations ends as if it had one step.
 
-    Back-pressure: a command is taken when the sequencer has handed out the last slot of the one
-    before. Whatever the accumulator refuses is requested again.
+    Back-pressure: a command is taken when the sequencer has issued the last slot of the previous
+    one. Accesses that the accumulator does not grant are requested again.
 
     The end of an instruction is the cycle of its last write; where there are tables, `out` is
-    written `alu_tables.LATENCY` cycles after that, which is before anybody reads it. An index
-    outside a scratchpad is reported when everything before it has been written; nothing from that
-    step on happens. From the cycle after `halts`, no command is taken, nothing but what is in the
-    tables is written, and nothing posted.
+    written `alu_tables.LATENCY` cycles after that, before any engine can read it. An index out of
+    range is reported once all earlier results have been written; that step and all later ones have
+    no effect. From the cycle after `halts` on, no command is taken, nothing is posted, and only
+    results already in the tables are written.
 
     Members
     -------
@@ -63,11 +63,11 @@ class AluEngine(Component):
     right : Out(operand_port)
         Right operands from the accumulator, and the parameters of a requantize.
     acc : Out(granted_write_port)
-        Results for the accumulator. A write that is not granted waits, and all behind it.
+        Results for the accumulator. A write that is not granted stalls all later ones.
     out : Out(write_port)
-        Results for the result scratchpad, which never refuses.
+        Results for the result scratchpad, which is always ready.
     halts : In(1)
-        Take no command, write and post nothing from the next cycle on.
+        Stop taking commands, writing and posting from the next cycle on.
     """
 
     def __init__(self, config: Config):
@@ -110,7 +110,7 @@ class AluEngine(Component):
         return m
 
     def _look_up(self, m, results):
-        """Results on their way through the tables. Returns where they leave."""
+        """Route results through the tables. Returns the write port behind them."""
         m.submodules.tables = tables = AluTables(self.config)
         connect(m, results.out, tables.results)
         m.d.comb += [tables.lookup.eq(results.lookup), tables.table.eq(results.table),
@@ -118,10 +118,10 @@ class AluEngine(Component):
         return tables.out
 
     def _accept(self, m, nests, stops):
-        """Take a command, with its tokens, when the sequencer can take it."""
-        closed = Signal()                   # after a halt, or a step that was outside
-        # That a step is outside is known late. A sequencer takes no nest with it or after it, so
-        # tokens need not be barred before it is closed.
+        """Take a command and its tokens when the sequencer is ready."""
+        closed = Signal()                   # after a halt, or an index out of range
+        # `stops` arrives late. The sequencer takes no nest in that cycle or later, so the tokens
+        # need not be barred until `closed` is set.
         m.d.comb += self.tokens.bars.eq(closed | self.halts)
         m.d.sync += closed.eq(self.tokens.bars | stops)
         decoded = self.commands.payload
@@ -130,8 +130,8 @@ class AluEngine(Component):
                                                decoded.nest.tag.position, closed))]
 
     def _complete(self, m, results):
-        """Post tokens, and count the instructions that have started and not ended."""
-        # Each has a ticket, or is on its way to get one. Both events are counted a cycle late.
+        """Post tokens, and count the instructions in flight."""
+        # Each has a ticket or is about to get one. Both events are counted one cycle later.
         running, started, ended = Signal(range(DEPTH + 6)), Signal(), Signal()
         m.d.sync += [started.eq(self.events.start), ended.eq(results.end)]
         with m.If(started & ~ended):

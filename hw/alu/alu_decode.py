@@ -1,4 +1,4 @@
-"""The ALU's instructions as one kind of loop nest."""
+"""Decodes the ALU's instructions into loop nests of one form."""
 
 from amaranth.hdl import Cat, Const, Module, Mux
 from amaranth.lib import data, stream
@@ -32,10 +32,11 @@ OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
 
 
 def task_layout(config: Config) -> data.StructLayout:
-    """What all steps of an instruction have in common; the sequencer hands it on with each."""
+    """The part of an instruction that is the same for all its steps; the sequencer passes it on
+    with each slot."""
     return data.StructLayout({
         "reads_left": 1,
-        "reads_right": 1,               # in every step; parameters are another matter
+        "reads_right": 1,               # in every step; parameters are fetched apart from that
         "to_out": 1,                    # else to acc, or to a table
         **({"to_table": 1, "lookup": 1, "table": exponent(TABLES)} if config.tables else {}),
         "work": WORK,
@@ -45,24 +46,24 @@ def task_layout(config: Config) -> data.StructLayout:
 
 
 def operands(config: Config) -> dict[str, int]:
-    """What the sequencer walks: the parameters of a requantize are its right operand, the words of
-    a table its destination."""
+    """Operands that the sequencer steps through. Parameters of a requantize are its right operand,
+    words of a table its destination."""
     out, acc = offset_bits(config.tiles(Buffer.OUT)), offset_bits(config.tiles(Buffer.ACC))
     return {"dst": max(out, acc), "left": acc, "right": acc}
 
 
 def decoded_layout(config: Config) -> data.StructLayout:
-    """An instruction of the ALU as its queue keeps it: what it waits for, and its loops."""
+    """A decoded instruction as the ALU's queue stores it: its tokens and its loop nest."""
     return data.StructLayout({
         "wait": len(Engine), "nest": nest_layout(
             operands(config), task_layout(config), steps=False)})
 
 
 class AluDecoder(Component):
-    """Turns commands into loops on their way into the ALU's queue: when one comes to its head,
-    there is nothing left to find out about it.
+    """Decodes commands into loop nests ahead of the ALU's queue, so that the head of the queue
+    needs no further logic.
 
-    Rate: one a cycle. Latency: none; a command passes in the cycle in which it is taken.
+    Rate: one a cycle. Combinational: a command passes in the cycle in which it is taken.
 
     Members
     -------
@@ -88,7 +89,7 @@ class AluDecoder(Component):
 
 
 def _decode(m: Module, command: data.View, nest: data.View, config: Config) -> None:
-    """Drive a nest of the sequencer from a command with one of the ALU's opcodes."""
+    """Drive a loop nest from a command with one of the ALU's opcodes."""
     word, task = command.word, nest.tag
     m.d.comb += task.position.eq(command.position)
     _assume(m, word, nest)
@@ -115,9 +116,10 @@ def _decode(m: Module, command: data.View, nest: data.View, config: Config) -> N
 
 
 def _assume(m, word, nest):
-    """What an instruction leaves open is as another one has it: to make it zero would take logic,
-    on a long path. An alui has no right operand, and the parameters of a requantize are looked at
-    where an outer iteration begins, wherever other strides lead."""
+    """Defaults for fields that an instruction does not have: those of another instruction, since
+    forcing them to zero would add logic to a long path. An alui ignores its right operand, and a
+    requantize reads parameters only where an outer iteration begins, so its inner strides do not
+    matter."""
     right, left = unpack(Alu, word), unpack(AluI, word)
     m.d.comb += [
         nest.bases.left.eq(left.src), *_walks(nest.strides.left, left.src_stride),
@@ -127,7 +129,8 @@ def _assume(m, word, nest):
 
 
 def _patterns(opcodes):
-    """For each opcode a pattern of the bits in which they differ; FETCH sends no others."""
+    """A `Case` pattern for each opcode, of the bits in which they differ; FETCH sends no other
+    opcodes."""
     differing = 0
     for opcode in opcodes:
         differing |= opcode ^ opcodes[0]
@@ -140,7 +143,7 @@ def _walks(walk, strides):
 
 
 def _alu(m, fields, nest, task):
-    """The left operand walks with the destination."""
+    """The left operand steps with the destination."""
     m.d.comb += [
         nest.bases.left.eq(fields.lhs), *_walks(nest.strides.left, fields.dst_stride),
         task.reads_right.eq(1),
@@ -184,7 +187,7 @@ def _requantize(m, fields, nest, task):
 
 
 def _words(fields, config):
-    """The loops that a table stands for: its words, lane by lane of one tile after another."""
+    """Give a table the loops that it stands for: over its words, lane by lane and tile by tile."""
     lanes = min(TABLE_WORDS, config.batch * config.block_out)
     fields.loops = tuple(Const(count, 16) for count in (1, TABLE_WORDS // lanes, lanes))
     fields.dst = Cat(Const(0, exponent(TABLE_WORDS)), fields.table[:exponent(TABLES)])
@@ -192,7 +195,7 @@ def _words(fields, config):
 
 
 def _table(m, fields, nest, task):
-    """Words are moved; they never wait to be written."""
+    """A table instruction moves words; their writes never stall."""
     m.d.comb += [
         nest.bases.right.eq(fields.src), *_walks(nest.strides.right, (0, 1, 0)),
         task.reads_right.eq(1), task.to_table.eq(1),

@@ -1,4 +1,4 @@
-"""Issues the ALU's steps: checks their indices, waits for what they read, reads it."""
+"""Issues the ALU's steps: checks indices, resolves hazards, reads operands."""
 
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -15,8 +15,8 @@ from .alu_results import DEPTH, ticket_layout, tickets
 
 
 def step_layout(config: Config) -> data.StructLayout:
-    """A step. One that fetches a parameter has no result. One that is outside, as its ticket then
-    says, has lost all that it wanted to do when it comes to the front."""
+    """A step. One that fetches a parameter has no result. One with an index out of range has its
+    reads and writes masked before it reaches the front; its ticket carries the fault."""
     return data.StructLayout({
         "reads_left": 1,
         "left": index(),
@@ -29,64 +29,62 @@ def step_layout(config: Config) -> data.StructLayout:
 
 
 class AluIssue(Component):
-    """Takes slots of the sequencer and hands vectors to the lanes.
+    """Takes slots from the sequencer and issues vectors to the lanes.
 
         slots ─► described, spare ─► front ─► lanes
                      │ before         │ ticket
                      └──── AluResults ┘
 
     A slot becomes a step. Three more steps precede the first one of each outer iteration of a
-    requantize and fetch its parameters: bias, multiplier, shift. A step is described by one
-    register, or by a spare one while the other cannot move on; so whether a slot is taken does
-    not depend on what happens in the same cycle. On its way to the front it learns which earlier
-    steps have yet to write a tile that it reads. In front it waits
+    requantize and fetch its parameters: bias, multiplier, shift. The next step is held in
+    `described`, and another one in `spare` while `described` cannot advance, so that `slots.ready`
+    comes from a register. On its way to the front a step is compared with the pending writes to the
+    tiles that it reads. At the front it waits
 
-        ~clear              until the writes of those have been made
-        pause               until the lanes have taken all parts of the vector before
-        waits_for_bank      until the accumulator has granted its reads
-        ~room               until a ticket is free for it
+        ~clear              until those writes are done
+        pause               until the lanes have taken all parts of the previous vector
+        waits_for_bank      until the accumulator grants its reads
+        ~room               until a ticket is free
 
-    and is then issued. Both reads are requested at once, each until it is granted; the data of the
-    one that was granted first stay in its port. A slot with an index outside its scratchpad reads
-    and writes nothing: its ticket carries the fault, and `stopped` lets no slot follow.
+    and is then issued. Both reads are requested at once, each until it is granted; the port that
+    was granted first holds its data. A slot with an index out of range reads and writes nothing:
+    its ticket carries the fault, and `stopped` blocks all later slots.
 
-    Rate: a vector every `vector_cycles` cycles, a fetch every cycle. Latency: a slot that is taken
-    in one cycle can be issued in the second
-    one after it. A step that reads what another writes can be issued in the second cycle after
-    the write.
+    Rate: a vector every `vector_cycles` cycles, a fetch every cycle. Latency: a slot can be issued
+    two cycles after it was taken. A step that reads what another writes can be issued in the second
+    cycle after the write.
 
-    Registers: `described`, `spare` and `front`, each with whether it holds a step, `vacant` and
-    `full`, whether the front does not and whether front and described do, and `gap`, whether
-    these do not; `free`, whether a slot
-    may be taken; `before`, the tickets that the front step has to wait for, and
-    `clear`, that it need not wait for them nor for the lanes; `pause`, for how many cycles more it
-    has to; `left_asks` and `right_asks`, reads not yet granted to it, and `…_of_bank`, by banks;
-    `parameter`, the next one
+    Registers: `described`, `spare` and `front`, each with a valid bit; `vacant`: the front is
+    empty; `full`: front and described are both in use, and `gap`, its inverse; `free`: a slot may
+    be taken; `before`: the tickets that the front step waits for; `clear`: it need not wait for
+    them nor for the lanes; `pause`: how many cycles it still has to; `left_asks` and `right_asks`:
+    its reads that are not granted yet, and `…_of_bank`, the same by bank; `parameter`: the next one
     to fetch, `following`, its tile unless it is the first, and `complete`; `stopped`. `shut`,
-    `incomplete`, `later`, `no_spare` and `gap` are others inverted, for few readers.
+    `incomplete`, `later`, `no_spare` and `gap` are inverted copies that keep fan-out low.
 
     Members
     -------
     slots : In(stream of slot_layout)
-        The iterations of instructions, from a sequencer of `alu_decode.operands` whose tag is a
-        task. Not taken while parameters are being fetched or both descriptions are in use.
+        Iterations of instructions, from a sequencer over `alu_decode.operands` whose tag is a task.
+        Not taken while parameters are being fetched, or while `described` and `spare` are both in
+        use.
     tickets : Out(tickets)
-        Books the result of each step that is issued, and asks which earlier results the next one
-        has to wait for.
+        Allocates a ticket for each step that is issued, and asks which earlier results the next
+        step has to wait for.
     left, right : Out(operand_port)
         Reads from the accumulator, each requested until it is granted.
     issued : Out(1)
-        To the lanes: a step has been granted what it reads.
+        To the lanes: the reads of a step have been granted.
     work : Out(WORK)
-        To the lanes: what that step computes.
+        To the lanes: the operation of that step.
     takes : Out(1)
-        The same as `slots.ready`, from registers of its own, `shut` and `incomplete`.
+        Copy of `slots.ready`, from the registers `shut` and `incomplete`.
     continues : In(1)
-        The slot does not begin an outer iteration, from a register of its own.
+        The slot does not begin an outer iteration; from its own register.
     fetched : Out(PARAMETER_TILES)
         To the lanes: the read of this parameter has been granted.
     stops : Out(1)
-        A step is outside its scratchpad: from now on, nothing more is taken until reset.
+        A step has an index out of range: nothing more is taken until reset.
     """
 
     def __init__(self, config: Config):
@@ -107,8 +105,8 @@ class AluIssue(Component):
     def elaborate(self, platform):
         m = Module()
         step, entering, taken = Signal(self.step), Signal(), Signal()
-        self.renew = Signal()           # the front takes another step, if there is one
-        # Spare is, and nothing has stopped; the opposite is a register as well, for few readers.
+        self.renew = Signal()           # the front takes the next step, if there is one
+        # `spare` is free and nothing has stopped; the inverse has its own register, for fan-out.
         free, self.shut = Signal(init=1), Signal()
         m.d.comb += entering.eq(self.slots.valid & free)
         self._make_step(m, step, entering, free)
@@ -117,10 +115,10 @@ class AluIssue(Component):
         return m
 
     def _make_step(self, m, step, entering, free):
-        """The step that the slot stands for, or the next parameter it needs first."""
+        """The step of the slot, or a fetch of the next parameter that it needs first."""
         slot, task = self.slots.payload, self.slots.payload.tag
-        parameter = Signal(PARAMETER_TILES, init=1)         # the next to fetch, one bit for each
-        complete, incomplete = Signal(), Signal(init=1)     # all have been, for this slot
+        parameter = Signal(PARAMETER_TILES, init=1)         # the next to fetch, one-hot
+        complete, incomplete = Signal(), Signal(init=1)     # all fetched, for this slot
         following = Signal.like(slot.at.right, name="following", reset_less=True)
         fetches, outside = Signal(), Signal()
         m.d.comb += [
@@ -129,7 +127,7 @@ class AluIssue(Component):
             self.takes.eq(~self.shut & (self.continues | ~incomplete)),
             self.stops.eq(entering & outside),
         ]
-        later = Signal()                                    # ~parameter[0], for few readers
+        later = Signal()                                    # ~parameter[0], for fan-out
         right = Mux(later, following, slot.at.right)
         with m.If(entering):
             m.d.sync += [following.eq(right + 1), complete.eq(fetches & parameter[-1]),
@@ -147,7 +145,7 @@ class AluIssue(Component):
                             _is_outside(following, acc_tiles))
         ticket = step.ticket
         has_target, to_acc = writes, writes & ~task.to_out
-        if self.config.tables:          # whose words are all inside
+        if self.config.tables:          # their words are always in range
             has_target, to_acc = writes & ~task.to_table, to_acc & ~task.to_table
             m.d.comb += [ticket.to_table.eq(writes & task.to_table), ticket.lookup.eq(task.lookup),
                          ticket.table.eq(task.table)]
@@ -165,16 +163,16 @@ class AluIssue(Component):
         ]
 
     def _describe(self, m, step, entering, taken, free):
-        """The next step for the front, and another one that came while it could not move."""
+        """The next step for the front, and a spare one that came while it could not advance."""
         described, spare = (Signal(self.step, reset_less=True, name=name)
                             for name in ("described", "spare"))
         valid, spare_valid = Signal(name="described_valid"), Signal()
-        # The description is free, or moves to the front: taken | ~full, and for few, taken | gap.
+        # `described` is free or advances to the front: taken | ~full, with low fan-out taken | gap.
         self.full, gap, will_be_full = Signal(), Signal(init=1), Signal()
         arrives = spare_valid | entering
         m.d.comb += will_be_full.eq(Mux(self.renew, valid & arrives, valid | arrives))
         m.d.sync += [self.full.eq(will_be_full), gap.eq(~will_be_full)]
-        ports, no_spare = self.tickets, Signal(init=1)      # ~spare_valid, for those that compare
+        ports, no_spare = self.tickets, Signal(init=1)      # ~spare_valid, for the comparators
         m.d.comb += [
             ports.moves.eq(taken | gap),
             ports.reads_left.eq(Mux(no_spare, step.reads_left, spare.reads_left)),
@@ -197,7 +195,7 @@ class AluIssue(Component):
         return described, valid
 
     def _mask_outside(self, m, described, valid):
-        """The step that is described, or one that does nothing if it is outside."""
+        """The described step, with its reads and writes masked if an index is out of range."""
         inside, step = ~described.ticket.outside, Signal(self.step, name="inside")
         m.d.comb += [
             step.eq(described),
@@ -212,7 +210,7 @@ class AluIssue(Component):
         return step, valid
 
     def _advance(self, m, described, taken):
-        """Move a step to the front, and request what it reads once that has been written."""
+        """Advance a step to the front, and request its reads once the tiles have been written."""
         ports, outside = self.tickets, described[0].ticket.outside
         described, described_valid = self._mask_outside(m, *described)
         front, before = Signal(self.step, reset_less=True), Signal(DEPTH, reset_less=True)
@@ -227,7 +225,7 @@ class AluIssue(Component):
             still_clear.eq((front.ticket.outside | ~(before & ports.pending).any()) & may_follow),
             next_clear.eq(described_valid & (outside | ~ports.must_wait) & may_follow),
         ]
-        with m.If(taken | vacant):                  # that is `renew`, for many
+        with m.If(taken | vacant):                  # a copy of `renew`, for fan-out
             m.d.sync += [front.eq(described), before.eq(ports.before)]
         with m.If(renew):
             m.d.sync += [valid.eq(described_valid), vacant.eq(~described_valid),
@@ -255,8 +253,8 @@ class AluIssue(Component):
                 m.d.sync += [asks.eq(0), of_bank.eq(0), spares.eq(~0)]
 
     def _pause(self, m):
-        """Returns whether, in the next cycle, the lanes can do with another step being read: its
-        data replace what they have of the vector before."""
+        """Returns whether the lanes can accept the reads of another step in the next cycle: its
+        data replace those of the previous vector."""
         cycles = self.config.vector_cycles
         if cycles == 1:
             return Const(1, 1)
@@ -268,7 +266,7 @@ class AluIssue(Component):
         return ~self.issued & (pause <= 1)
 
     def _issue(self, m, front, clear, taken):
-        """Issue the front step when everything that it asks for is granted."""
+        """Issue the front step when all its requests are granted."""
         waits_for_bank = Signal()
         m.d.comb += [
             waits_for_bank.eq((self.left.asks & ~self.left.granted)
@@ -281,5 +279,5 @@ class AluIssue(Component):
 
 
 def _is_outside(number, tiles):
-    """Whether an exact index is negative or too large; the number of tiles is a power of two."""
+    """Whether an exact index is out of range; the number of tiles is a power of two."""
     return number[bits_for(tiles):].any()

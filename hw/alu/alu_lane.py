@@ -11,18 +11,18 @@ from .requantizer import LANE_BITS, SCALING, SHIFT_BITS, Requantizer
 
 STAGES = 1 + requantizer.STAGES         # cycles from operands to result
 CONTROLS = 1 + requantizer.SCALINGS
-LIMITED = 1 + requantizer.LIMITED       # the first control that needs zero point and limits
-AMOUNT_BITS = 5                         # of a shift by the right operand
+LIMITED = 1 + requantizer.LIMITED       # the first stage whose control needs zero point and limits
+AMOUNT_BITS = 5                         # bits of a shift amount in the right operand
 
-# What a vector is to become: the same in all its lanes.
+# The operation on a vector, the same for all its lanes.
 CONTROL = data.StructLayout({
     "op": Shape.cast(AluOp),
     "requantize": 1,                    # instead of `op`
     "scaling": SCALING,
 })
 
-# What the first stage hands on. `other` is the right operand or the bias of a requantize; it takes
-# the place of the left operand, or is added to it, or neither.
+# Output of the first stage. `other` is the right operand or the bias of a requantize; it replaces
+# the left operand, is added to it, or is ignored.
 CHOSEN = data.StructLayout({
     "left": signed(LANE_BITS), "other": signed(LANE_BITS), "takes_other": 1, "adds_other": 1,
     "carry": 1, "multiplier": signed(LANE_BITS), "shift": SHIFT_BITS,
@@ -32,10 +32,9 @@ CHOSEN = data.StructLayout({
 class AluLane(Component):
     """Computes `arithmetic.alu`, or scales with the parameters of a requantize.
 
-    Every operation is a requantization with operands of its own: an addition takes the right
-    operand for its bias, a multiplication for its multiplier, a shift to the left multiplies by a
-    power of two. A shift to the right rounds ties up, as the first rounding of TWICE does.
-    `scaling` must agree with that:
+    Every operation maps to a requantization: an addition uses the right operand as the bias, a
+    multiplication as the multiplier, and a left shift multiplies by a power of two. A right shift
+    rounds ties up, as the first rounding of TWICE does. `scaling` must be set to match:
 
                    value        bias      multiplier    shift    scaling
         add        left         right     1             0
@@ -46,8 +45,8 @@ class AluLane(Component):
         shl        left         0         2**right      0        wrap
         move       right        0         1             0
 
-    Rate: a value a cycle. Latency: `STAGES` cycles: one to choose, the rest in the requantizer.
-    There is no back-pressure.
+    Rate: a value a cycle. Latency: `STAGES` cycles: one to select operands, the rest in the
+    requantizer. There is no back-pressure.
 
     Members
     -------
@@ -58,8 +57,8 @@ class AluLane(Component):
     shift : In(6)
         The third parameter of a requantize.
     controls : In(array of CONTROL)
-        What to compute, by stage: entry k of `CONTROLS` belongs to the operands that entered k
-        cycles ago.
+        The operation by stage: entry k of `CONTROLS` applies to the operands that entered k cycles
+        ago.
     result : Out(signed(32))
         Of the operands that entered `STAGES` cycles ago; where narrowed, in its lowest 8 bits.
     """
@@ -92,7 +91,8 @@ class AluLane(Component):
         return m
 
     def _multiplier(self):
-        """The parameter, the right operand, or a power of two: 1, if nothing is multiplied."""
+        """The multiplier: the parameter, the right operand, or a power of two, which is 1 if
+        nothing is multiplied."""
         control = self.controls[0]
         takes_right = ~control.requantize & (control.op == AluOp.MUL)
         exponent = Mux(control.op == AluOp.SHL, self.right[:AMOUNT_BITS], 0)
@@ -101,7 +101,8 @@ class AluLane(Component):
                 | _power_of_two(exponent, ~control.requantize & ~takes_right))
 
     def _choose(self, m, chosen):
-        """The operands of the requantizer, up to a choice that the comparison decides."""
+        """Select the operands of the requantizer; the comparison for min and max is applied in the
+        next stage."""
         left, right, control = self.left, self.right, self.controls[0]
         right_is_less = Signal()
         m.d.comb += right_is_less.eq(right < left)
@@ -116,7 +117,7 @@ class AluLane(Component):
         operations = require_entries(AluOp, {
             AluOp.ADD: [chosen.adds_other.eq(1)],
             AluOp.SUB: [chosen.adds_other.eq(1), chosen.other.eq(~right), chosen.carry.eq(1)],
-            AluOp.MUL: [],          # a matter of its multiplier
+            AluOp.MUL: [],          # done by its multiplier
             AluOp.MIN: [chosen.takes_other.eq(right_is_less)],
             AluOp.MAX: [chosen.takes_other.eq(~right_is_less)],
             AluOp.SHR: [chosen.shift.eq(right[:AMOUNT_BITS])],
@@ -130,7 +131,8 @@ class AluLane(Component):
 
 
 def _power_of_two(exponent: Value, wanted: Value) -> Value:
-    """2**exponent, or zero: each bit from one of eight and one of four, which all bits share."""
+    """2**exponent, or zero: each bit is the AND of two shared predecoded bits, one of eight and one
+    of four."""
     low, high = exponent[:3], exponent[3:]
     of_eight = [low == number for number in range(1 << len(low))]
     of_four = [wanted & (high == number) for number in range(1 << len(high))]
@@ -138,7 +140,7 @@ def _power_of_two(exponent: Value, wanted: Value) -> Value:
 
 
 def wraps(op: Value) -> Value:
-    """Whether an operation wants `scaling.wrap`: the low half of a product."""
+    """Whether an operation needs `scaling.wrap`: the low half of a product."""
     return is_among(op, AluOp, {
         AluOp.ADD: False, AluOp.SUB: False, AluOp.MUL: True, AluOp.MIN: False, AluOp.MAX: False,
         AluOp.SHR: False, AluOp.SHL: True, AluOp.MOVE: False})

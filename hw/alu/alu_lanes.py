@@ -1,4 +1,4 @@
-"""The lanes of the ALU, with what they share: parameters, constants and delays."""
+"""The lanes of the ALU, and what they share: parameters, constants and delay lines."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data
@@ -13,8 +13,8 @@ from .requantizer import LANE_BITS
 
 
 def first_latency(config: Config) -> int:
-    """Cycles from a step's last granted read to the first part of its result. Where there are
-    several parts, choosing one of them takes a cycle."""
+    """Cycles from a step's last granted read to the first part of its result. With several parts,
+    selecting one takes a cycle."""
     return READ_LATENCY + (config.vector_cycles > 1) + STAGES
 
 
@@ -23,7 +23,7 @@ def latency(config: Config) -> int:
     return first_latency(config) + config.vector_cycles - 1
 
 
-# What a step asks of the lanes.
+# The operation of a step, as the lanes get it.
 WORK = data.StructLayout({
     "control": CONTROL,
     "constant": 1,                      # `immediate` is the right operand of every lane
@@ -34,8 +34,8 @@ WORK = data.StructLayout({
 class AluLanes(Component):
     """Computes a vector: every lane of a tile.
 
-    There may be fewer lanes here than in a vector. Then a vector is computed in `vector_cycles`
-    parts, one after another, the lowest lanes first. With parts 0 and 1 of a step `s`:
+    There may be fewer lanes than a vector has elements. A vector is then computed in
+    `vector_cycles` parts, lowest lanes first. With parts 0 and 1 of a step `s`:
 
         cycle         t       t + 1   t + 3    t + 4    t + 5    …   first_latency   latency
         issued        s
@@ -45,28 +45,27 @@ class AluLanes(Component):
         chosen                                 0        1
         finished                                                     0               1
 
-    Rate: a vector every `vector_cycles` cycles, which whoever issues them has to see to. Latency:
-    `latency` cycles from `issued` to the last part of the result. There is no back-pressure. The
-    operands are sampled from `READ_LATENCY` cycles after `issued` on, for as many cycles as there
-    are parts.
+    Rate: a vector every `vector_cycles` cycles; the issuing unit ensures that. Latency: `latency`
+    cycles from `issued` to the last part of the result. There is no back-pressure. The operands are
+    sampled from `READ_LATENCY` cycles after `issued` on, for as many cycles as there are parts.
 
-    A parameter tile is kept until the next of its kind arrives. It serves the steps that are
-    issued after its read was granted: the three may be fetched in the three cycles before the
-    first step that needs them, while steps issued earlier still take what was there.
+    A parameter tile is held until the next of its kind arrives. It applies to the steps issued
+    after its read was granted: the three may be fetched in the three cycles before the first step
+    that needs them, while earlier steps still use the old ones.
 
     Members
     -------
     issued : In(1)
-        A step has been granted what it reads.
+        The reads of a step have been granted.
     work : In(WORK)
-        What that step computes.
+        The operation of that step.
     fetched : In(PARAMETER_TILES)
         The read of bias, multiplier or shift has been granted in this cycle.
     left, right : In(acc tile)
         Data of the read ports, each valid `READ_LATENCY` cycles after its grant, until all parts
         have been taken.
     finished : Out(vector_cycles)
-        Bit k: part k of a step's vector is there, `first_latency + k` cycles after its issue.
+        Bit k: part k of a step's vector is valid, `first_latency + k` cycles after its issue.
     results : Out(alu_lanes × 32 bits)
         That part; where narrowed, in the lowest 8 bits of each lane.
     """
@@ -112,7 +111,8 @@ class AluLanes(Component):
         return m
 
     def _delay(self, m, control):
-        """A control by stage. What is needed late waits for that in a memory."""
+        """The control of each stage. Fields that only late stages need go through a delay line in
+        memory."""
         controls = [control]
         for stage in range(1, CONTROLS):
             controls.append(register(m, controls[-1], f"control_{stage}"))
@@ -121,10 +121,11 @@ class AluLanes(Component):
         return controls
 
     def _choose_part(self, m, operands, travelling):
-        """The operands of one part after another, lane by lane, and the work to do on them."""
+        """Multiplex the operands part by part. Returns those of each lane, and the operation on
+        them."""
         kept = Signal.like(self.work, name="work_1", reset_less=True)
         with m.If(self.issued):
-            m.d.sync += kept.eq(self.work)              # until the next step is issued
+            m.d.sync += kept.eq(self.work)              # held until the next step is issued
         work = kept
         for cycle in range(1, READ_LATENCY):
             work = register(m, work, f"work_{cycle + 1}")
@@ -144,7 +145,7 @@ class AluLanes(Component):
         return register(m, work, "work_chosen"), chosen
 
     def _parameters(self, m):
-        """The parameter tiles, each replaced when the data of its next read are there."""
+        """The parameter tiles, each replaced when the data of its next read arrive."""
         arriving = self.fetched
         for cycle in range(READ_LATENCY):
             later = Signal(PARAMETER_TILES, name=f"fetched_{cycle + 1}")
@@ -165,7 +166,7 @@ def _limits(control):
 
 
 def _constant(work, lanes):
-    """The right operands, or the immediate in their place."""
+    """The right operands, or the immediate instead."""
     return [Mux(work.constant, work.immediate, lane)[:LANE_BITS] for lane in lanes]
 
 

@@ -1,4 +1,4 @@
-"""What the ALU has in flight: a ticket for each step, the results, and their writes in order."""
+"""The ALU's steps in flight: a ticket for each, their results, and the writes in order."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data
@@ -19,92 +19,92 @@ DEPTH = 16                  # tickets
 
 
 def ticket_layout(config: Config) -> data.StructLayout:
-    """What is to happen when the result of a step is there."""
+    """What to do with the result of a step."""
     return data.StructLayout({
         "to_acc": 1,        # write it to tile `dst` of acc ...
-        "to_out": 1,        # ... or of out, or nowhere: an instruction without iterations
+        "to_out": 1,        # ... or of out, or discard it: an instruction without iterations
         **({"to_table": 1,  # ... or one of its lanes to word `dst` of the tables
-            "lookup": 1,    # write to out what a table has for it
+            "lookup": 1,    # write its table entry to out
             "table": exponent(TABLES)} if config.tables else {}),
         "dst": index(),
-        "narrow": 1,        # lanes have 8 bits, to be sign-extended
-        "outside": 1,       # an index of the step is outside its scratchpad: a fault, and no write
-        "last": 1,          # its instruction is complete
+        "narrow": 1,        # lanes have 8 bits and are sign-extended
+        "outside": 1,       # an index of the step is out of range: a fault, and no write
+        "last": 1,          # it completes its instruction
         "post": len(Engine),
         "position": POSITION_BITS,
     })
 
 
 def tickets(config: Config) -> Signature:
-    """Between the unit that issues steps and the one that writes their results. Sets of tickets
-    have one bit for each."""
+    """Between the unit that issues steps and the one that writes their results. Sets of tickets are
+    bit masks."""
     return Signature({
         "room": In(1),          # a ticket is free
-        "held": Out(1),         # there is a step that is going to take it ...
+        "held": Out(1),         # a step is about to take it ...
         "ticket": Out(ticket_layout(config)),
-        "enter": Out(1),        # ... and does in this cycle; only while there is room
-        "next_held": Out(1),    # there is a step behind it, which is going to write ...
+        "enter": Out(1),        # ... and takes it in this cycle; only while there is room
+        "next_held": Out(1),    # there is a step behind it that will write ...
         "next_dst": Out(index()),
-        "moves": Out(1),        # ... or is none, or moves up: in the next cycle, the step behind
+        "moves": Out(1),        # ... or none, or it moves up: in the next cycle, the step behind
         "reads_left": Out(1),   # reads tiles of acc ...
         "reads_right": Out(1),
-        "following_left": Out(index()),     # ... these, and otherwise the same
+        "following_left": Out(index()),     # ... these, and otherwise those it reads now
         "following_right": Out(index()),
-        "before": In(DEPTH),    # tickets whose writes to its tiles are still to come
-        "must_wait": In(1),     # there is one
-        "pending": In(DEPTH),   # all tickets whose writes to acc are still to come
+        "before": In(DEPTH),    # tickets with pending writes to its tiles
+        "must_wait": In(1),     # there is such a ticket
+        "pending": In(DEPTH),   # all tickets with pending writes to acc
     })
 
 
 class AluResults(Component):
-    """Keeps results until they can be written, and knows which writes are still to come.
+    """Buffers results until they can be written, and tracks pending writes.
 
-    A step enters with its ticket when it is issued. Tickets, results and writes all come in the
-    same order. The oldest result stands in a register, from which it is written; one that no other
-    waits before gets there at once, otherwise by way of a memory. A result for acc
-    waits there until the accumulator grants it; a result for out does not wait. The instruction is
-    complete with the write of its last result, which a read in the next cycle finds. A ticket that
-    is `outside` is never retired: the fault stays, and nothing behind it happens.
+    A step enters with its ticket when it is issued. Tickets, results and writes stay in order. The
+    oldest result is written from a register; a result enters that register directly if none is
+    waiting, otherwise through a memory. A result for acc waits there until the accumulator grants
+    its write; a result for out does not wait. An instruction completes with the write of its last
+    result, which is visible to reads in the next cycle. A ticket that is `outside` never retires:
+    the fault stays, and nothing later takes effect.
 
-    Rate: a step a cycle enters, finishes and retires. Latency: a result is written in the cycle
-    after its last part is `finished` at the earliest. There is always room for the result of
-    a step that has entered. From the cycle after `halts`, nothing is written and nothing completes.
+    Rate: a step a cycle enters, finishes and retires. Latency: a result is written at the earliest
+    in the cycle after its last part is `finished`. There is always room for the result of a step
+    that has entered. From the cycle after `halts`, nothing is written and nothing completes.
 
-    Registers: `entered`, `stored` and `loaded` count steps modulo DEPTH, `kept` the results in the
-    memory, `some` whether there are any, and `under_way` the steps that have entered and not
-    retired; `oldest` and `result` are what is written next; `pending` is the set of tickets that
-    will write to acc, `targets` their tiles, `left_is` and `right_is` which of these the step
-    behind reads; `entering` and `retiring`, sets of one, say which ticket is next.
+    Registers: `entered`, `stored` and `loaded` count steps modulo DEPTH, `kept` counts the results
+    in the memory, `some` is high if there are any, and `under_way` counts the steps that have
+    entered and not retired; `oldest` and `result` are written next; `pending` is the set of tickets
+    that will write to acc, `targets` their tiles, `left_is` and `right_is` those that the step
+    behind reads; `entering` and `retiring` are the next tickets, one-hot.
 
     Members
     -------
     tickets : In(tickets)
-        Where steps enter when they are issued, and ask before that what they have to wait for.
-        Nothing may enter while no ticket is free.
+        Steps enter here when they are issued, and before that ask what they have to wait for. None
+        may enter while no ticket is free.
     finished : In(vector_cycles)
-        From the lanes, bit k: part k of the result of the oldest step that has none yet is there.
+        From the lanes, bit k: part k of the oldest outstanding result is valid.
     results : In(alu_lanes × 32 bits)
         From the lanes: that part.
     acc : Out(granted_write_port)
         Writes to the accumulator, each requested until it is granted.
     out : Out(write_port)
-        Writes to the result scratchpad, 8 bits a lane. Never refused.
+        Writes to the result scratchpad, 8 bits a lane. Always accepted.
     lookup : Out(1)
-        With a write to `out`: a table's entries are to be written. Only if there are tables.
+        With a write to `out`: write table entries instead. Only if there are tables.
     table : Out(range(TABLES))
-        Which table that is. Only if there are tables.
+        The number of that table. Only if there are tables.
     fills : Out(1)
-        `word` is to be written to the tables, at word `out.index`. Only if there are tables.
+        Write `word` to the tables, at word `out.index`. Only if there are tables.
     word : Out(32)
-        The lane of the result whose number that is, modulo the lanes. Only if there are tables.
+        Lane `out.index` of the result, modulo the number of lanes. Only if there are tables.
     end : Out(1)
         An instruction is complete in this cycle.
     post : Out(len(Engine))
-        The engines that it gives a token to; zero in all other cycles.
+        The engines to post a token to; zero in all other cycles.
     position : Out(32)
         Its number in the program, or that of the faulty one.
     fault : Out(1)
-        An instruction has reached outside a scratchpad. Stays until a halt.
+        An index is out of range. Stays high until a halt.
     halts : In(1)
         Write and complete nothing from the next cycle on.
     """
@@ -113,8 +113,8 @@ class AluResults(Component):
         self.config = config
         self.lanes = config.batch * config.block_out
         self.acc_bits = 8 * config.tile_bytes(Buffer.ACC)
-        # At full rate a step that is issued finds those before it under way whose result has not
-        # been written in the cycle after its last part came.
+        # At full rate, a step that is issued finds under way all those whose result has not been
+        # written in the cycle after its last part arrived.
         assert DEPTH * config.vector_cycles >= latency(config) + 2
         super().__init__({
             "tickets": In(tickets(config)),
@@ -139,14 +139,14 @@ class AluResults(Component):
         oldest = Signal(ticket, reset_less=True)
         result = Signal(self.acc_bits, reset_less=True)
         waiting, retire, renew = Signal(), Signal(), Signal()
-        vacant = Signal(init=1)             # not waiting, for few
-        asks, of_bank = Signal(), Signal(self.config.acc_banks)     # it waits for a grant of acc
-        spares = Signal(self.config.acc_banks, init=2**self.config.acc_banks - 1)   # the opposite
-        free, bound = Signal(), Signal(init=1)      # it waits for nothing any more, or not
+        vacant = Signal(init=1)             # ~waiting, for fan-out
+        asks, of_bank = Signal(), Signal(self.config.acc_banks)     # it requests a write to acc
+        spares = Signal(self.config.acc_banks, init=2**self.config.acc_banks - 1)   # the inverse
+        free, bound = Signal(), Signal(init=1)      # it needs no grant, and the inverse
         posts = Signal(len(Engine), reset_less=True)        # `oldest.post`, if it is the last
         arrives, some = self.finished[-1], Signal()
-        self.crowded = Signal()             # no ticket is free: for the memory of tickets
-        halted = Signal()                   # then no result waits to be written
+        self.crowded = Signal()             # no ticket is free; for the memory of tickets
+        halted = Signal()                   # no result is written any more
         m.submodules.ticket_memory, next_ticket = self._memory(
             m, ticket, (~self.crowded, entered, self.tickets.ticket), loaded)
         next_result = []
@@ -204,7 +204,7 @@ class AluResults(Component):
         return m
 
     def _use_tables(self, m, waiting, oldest, result):
-        """Say what the oldest result has to do with tables."""
+        """Drive the table ports for the oldest result."""
         lanes = min(self.lanes, TABLE_WORDS)
         m.d.comb += [
             self.lookup.eq(oldest.lookup), self.table.eq(oldest.table),
@@ -214,7 +214,7 @@ class AluResults(Component):
         ]
 
     def _memory(self, m, shape, write, place):
-        """A memory of DEPTH words whose read is immediate: distributed RAM."""
+        """A memory of DEPTH words with an asynchronous read: distributed RAM."""
         memory = Memory(shape=shape, depth=DEPTH, init=[])
         writes, reads = memory.write_port(), memory.read_port(domain="comb")
         enable, number, value = write
@@ -223,7 +223,7 @@ class AluResults(Component):
         return memory, reads.data
 
     def _count(self, m, retire):
-        """How many steps are under way; a register says whether there may be one more."""
+        """Count the steps under way; a register tells whether a ticket is free."""
         enter, room = self.tickets.enter, Signal(init=1)
         under_way = Signal(range(DEPTH + 1))
         m.d.comb += self.tickets.room.eq(room)
@@ -234,7 +234,7 @@ class AluResults(Component):
             m.d.sync += [under_way.eq(under_way - 1), room.eq(1), self.crowded.eq(0)]
 
     def _interlock(self, m, retire):
-        """The writes to acc that are still to come, and which reads have to wait for them."""
+        """The pending writes to acc, and the reads that have to wait for them."""
         ports = self.tickets
         bits = bits_for(self.config.tiles(Buffer.ACC))
         pending = Signal(DEPTH)
@@ -246,8 +246,8 @@ class AluResults(Component):
         m.d.sync += pending.eq((pending & ~Mux(retire, retiring, 0))
                                | Mux(ports.enter & ports.ticket.to_acc, entering, 0))
 
-        # Each read is compared while its step arrives, with what targets will be then. That of the
-        # step that is going to enter is one of them from now on: others move when it enters.
+        # Reads are compared while their step arrives, against the targets of the next cycle. The
+        # target of the step about to enter is included already.
         entered, will_enter = ports.ticket.dst[:bits], ports.next_dst[:bits]
         reads = {"left": ports.reads_left, "right": ports.reads_right}
         following = {"left": ports.following_left[:bits], "right": ports.following_right[:bits]}
@@ -260,7 +260,7 @@ class AluResults(Component):
         meets = []
         for number in range(DEPTH):
             target = Signal(bits, name=f"target_{number}", reset_less=True)
-            with m.If(entering[number]):            # nobody looks at it before it is pending
+            with m.If(entering[number]):            # it is not looked at before it is pending
                 m.d.sync += target.eq(entered)
             is_target = {side: Signal(name=f"{side}_is_{number}", reset_less=True)
                          for side in reads}
@@ -274,7 +274,7 @@ class AluResults(Component):
 
 
 def _sign_extend(result, narrow):
-    """The lanes of a result, sign-extended where they are narrow."""
+    """The lanes of a result, sign-extended if they are narrow."""
     lanes = [result.word_select(number, LANE_BITS) for number in range(len(result) // LANE_BITS)]
     return Cat(Cat(lane[:NARROW_BITS], Mux(narrow, lane[NARROW_BITS - 1].replicate(
         LANE_BITS - NARROW_BITS), lane[NARROW_BITS:])) for lane in lanes)

@@ -1,4 +1,4 @@
-"""The ALU's tables: results on their way to `out`, replaced by what a table has for them."""
+"""The ALU's lookup tables, between results and `out`."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.memory import Memory
@@ -10,7 +10,7 @@ from ..logic import exponent, register
 from ..scratchpad import UNRELATED, write_port
 from .requantizer import LANE_BITS
 
-LATENCY = 2                 # cycles that a result takes through the tables
+LATENCY = 2                 # cycles from a result to its write
 ENTRY_BITS = LANE_BITS // WORD_ENTRIES
 CHOICE_BITS = exponent(WORD_ENTRIES)
 
@@ -18,32 +18,31 @@ CHOICE_BITS = exponent(WORD_ENTRIES)
 class AluTables(Component):
     """Holds `TABLES` tables of 256 entries, the same for every lane, and looks results up in them.
 
-    Each lane has a copy of all tables in a memory of its own, so that all lanes are looked up at
-    once. A word of it has four entries: at that width one block RAM holds eight tables, and a table
-    is filled in 64 cycles instead of 256.
+    Each lane has its own copy of all tables in a memory, so that all lanes look up at once. A word
+    has four entries: at that width one block RAM holds eight tables, and a table is filled in 64
+    cycles instead of 256.
 
     Rate: a result, or a word for the tables, a cycle. Latency: a write leaves `LATENCY` cycles
-    after it came, whether it was looked up or not. There is no back-pressure. A word that is filled
-    in one cycle is found by a lookup in the next.
+    after it came, whether it was looked up or not. There is no back-pressure. A word written in one
+    cycle is visible to a lookup in the next.
 
-    Nobody notices the latency. An engine that reads `out` starts in the cycle after the ALU has
-    posted a token at the earliest, and STORE and GEMM read no sooner than two cycles after their
-    start.
+    The latency is hidden: an engine that reads `out` starts at the earliest in the cycle after the
+    ALU has posted a token, and STORE and GEMM read at the earliest two cycles after their start.
 
     Members
     -------
     results : In(write_port)
         Writes to the result scratchpad.
     lookup : In(1)
-        Of that write, each lane is to be replaced by its entry.
+        Replace each lane of that write by its table entry.
     table : In(range(TABLES))
-        In which table.
+        The table to use.
     fills : In(1)
         Write `word` to word `results.index` of the tables.
     word : In(32)
         Four entries, the first in the lowest byte.
     out : Out(write_port)
-        The writes, later.
+        The same writes, `LATENCY` cycles later.
     """
 
     def __init__(self, config: Config):
@@ -70,12 +69,13 @@ class AluTables(Component):
         return m
 
     def _entry(self, m, lane, looked_up):
-        """The entry for a result, which is `looked_up` when its word is there."""
+        """The table entry for a result; `looked_up` is that result in the cycle in which its word
+        is valid."""
         memory = Memory(shape=LANE_BITS, depth=TABLES * TABLE_WORDS, init=[], attrs=UNRELATED)
         m.submodules[f"lane_{lane}"] = memory
         written, read = memory.write_port(), memory.read_port()
         result = self.results.data.word_select(lane, ENTRY_BITS)
-        # The least result, -128, has the first entry.
+        # The smallest result, -128, selects the first entry.
         m.d.comb += [
             written.addr.eq(self.results.index), written.data.eq(self.word),
             written.en.eq(self.fills),

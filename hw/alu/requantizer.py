@@ -11,41 +11,40 @@ from ..logic import exponent, is_among, register, select
 LANE_BITS = 32
 HALF_BITS = LANE_BITS // 2
 SHIFT_BITS = 6
-NEAR_BITS = 11                          # of a number that a zero point may bring within 8 bits
-COARSE_BITS = exponent(HALF_BITS)       # of the second shift, those that the first step leaves
+NEAR_BITS = 11                          # of a number that a zero point may bring into 8 bits
+COARSE_BITS = exponent(HALF_BITS)       # shift amount of FINE, the rest is COARSE's
 QUOTIENT_BITS = LANE_BITS + 1           # what is left of a product after a shift by 31 bits
 
 # The stages of the pipeline, one cycle each.
 (BIAS, PARTS, MIDDLE, PRODUCT, FIRST_COARSE, FIRST_FINE, ROUND, COARSE, FINE, FINISH,
  CLAMP) = range(11)
-STAGES = CLAMP                          # registers: what CLAMP computes is there in its cycle
+STAGES = CLAMP                          # registers; CLAMP is combinational
 SCALINGS = CLAMP + 1
-LIMITED = FINE                          # the first that looks at zero point and limits
+LIMITED = FINE                          # the first stage that uses zero point and limits
 
-# What is done to a value, apart from its operands: the same in all lanes of a vector.
+# The operation on a value, the same in all lanes of a vector.
 SCALING = data.StructLayout({
     "rounding": Shape.cast(Rounding),
-    "wrap": 1,              # the low 32 bits of the product instead of the nearest number
+    "wrap": 1,              # the low 32 bits of the product, without saturation
     "narrow": 1,            # add the zero point and clamp; else the result has 32 bits
     "zero_point": signed(8),
     "low": signed(8),
     "high": signed(8),
 })
 
-# Of a number that has lost its upper bits: whether these were more than copies of its sign.
+# Of a number without its upper bits: whether these were more than copies of the sign.
 LIMITS = data.StructLayout({"beyond": 1, "negative": 1})
 
 
 class Requantizer(Component):
     """Computes `arithmetic.requantize` on one lane.
 
-    With `narrow`, `scale(wrap(value + bias), multiplier, shift, rounding) + zero_point`, clamped
-    to low and high; without it, the 32 bits that `scale` gives. With `wrap`, which goes with a
-    shift of zero, the low 32 bits of the product take the place of what `scale` gives.
+    With `narrow`, `scale(wrap(value + bias), multiplier, shift, rounding) + zero_point`, clamped to
+    low and high; without it, the 32 bits that `scale` gives. With `wrap`, which needs a shift of
+    zero, the low 32 bits of the product replace the result of `scale`.
 
-    Rate: one value a cycle. Latency: `STAGES` cycles. There is no back-pressure: what enters in
-    one cycle leaves `STAGES` cycles later, from logic and not from a register, because whoever
-    takes it keeps it.
+    Rate: one value a cycle. Latency: `STAGES` cycles. There is no back-pressure. The output is
+    combinational, because its consumer has a register.
 
         BIAS            value + bias                    ROUND     rounded, unless more is to come
         PARTS           four products of 16 × 16 bits   COARSE    saturated, shifted by 0, 16 or 32
@@ -54,27 +53,27 @@ class Requantizer(Component):
         FIRST_COARSE    shifted by up to three bytes              and compared with low and high
         FIRST_FINE      shifted by up to 7 bits         CLAMP     limited to them
 
-    A shift by more than 31 bits is made in two steps, 31 bits and the rest, because rounding
-    twice needs the number in between. Two bits below a number remember what shifts dropped: the
-    last bit dropped, and whether any before it was one. That is all a rounding asks. Of the bits
-    above, a stage keeps those that can still become part of the result; `beyond` remembers
-    whether the others were more than copies of the sign.
+    A shift by more than 31 bits takes two steps, 31 bits and the rest, because rounding twice needs
+    the number in between. A guard bit and a sticky bit below a number record what shifts dropped:
+    the last bit dropped, and whether any before it was one. Rounding needs no more. Of the upper
+    bits, a stage keeps those that can still reach the result; `beyond` records whether the others
+    were more than copies of the sign.
 
     Members
     -------
     value : In(signed(32))
-        What is scaled, a new one in every cycle.
+        The value to scale, a new one in every cycle.
     bias : In(signed(32))
         Added before scaling, in the cycle of its value.
     carry : In(1)
-        Added as well: with a bias of `~x`, that subtracts x.
+        Carry in: with a bias of `~x`, it subtracts x.
     multiplier : In(signed(32))
         In the cycle of its value.
     shift : In(6)
         Bits to shift right, in the cycle of its value.
     scaling : In(array of SCALING)
-        What else is done, by stage: entry k of `SCALINGS` belongs to the value that entered k
-        cycles ago. A unit with many lanes delays these once for all of them.
+        The operation by stage: entry k of `SCALINGS` applies to the value that entered k cycles
+        ago. A unit with many lanes delays these once for all.
     result : Out(signed(32))
         Of the value that entered `STAGES` cycles ago; with `narrow`, in its lowest 8 bits.
     """
@@ -102,7 +101,7 @@ class Requantizer(Component):
         return m
 
     def _multiply(self, m):
-        """BIAS to PRODUCT. Parts of 16 bits fit the multipliers that FPGAs have."""
+        """BIAS to PRODUCT. Parts of 16 bits fit the multipliers of FPGAs."""
         wrapped = (self.value + self.bias + self.carry)[:LANE_BITS]
         left = register(m, wrapped, "biased")
         right = register(m, self.multiplier, "multiplier_1")
@@ -119,11 +118,11 @@ class Requantizer(Component):
         return register(m, (outside + (middle << HALF_BITS))[:2 * LANE_BITS].as_signed(), "product")
 
     def _shift_first(self, m, product, shifts):
-        """FIRST_COARSE and FIRST_FINE. Returns the number, and how it is to be limited."""
+        """FIRST_COARSE and FIRST_FINE. Returns the number, and what is needed to saturate it."""
         shift = shifts[PRODUCT]
         amount = register(m, shift[:5] | shift[5].replicate(5), "first_shift")      # at most 31
         fine_amount = register(m, amount[:3], "first_fine_shift")
-        whole_bytes, kept = amount[3:], QUOTIENT_BITS + 7       # 7: what is shifted out next
+        whole_bytes, kept = amount[3:], QUOTIENT_BITS + 7       # 7 more are shifted out next
         coarse = register(m, lowest(shift_right_sticky(append_sticky_bits(product, 0), whole_bytes,
                                                        8), kept + 2),
                           "first_coarse")
@@ -144,7 +143,7 @@ class Requantizer(Component):
         quotient, last_bit, any_bit = parts_of(number)
         scaling, more_to_come = self.scaling[FIRST_FINE], shifts[FIRST_FINE][5]
         is_twice = scaling.rounding == Rounding.TWICE
-        exact = more_to_come & ~is_twice        # all 33 bits, rounded later
+        exact = more_to_come & ~is_twice        # keep all 33 bits, to be rounded later
         twice = register(m, is_twice, "rounds_twice")
         once = register(m, ~more_to_come, "rounds_once")
         to_even = register(m, rounds_to_even(scaling), "rounds_to_even")
@@ -172,8 +171,8 @@ class Requantizer(Component):
         with m.If(self.scaling[COARSE].wrap):
             m.d.comb += number[-1].eq(rounded.number[-2])
         number, limit = (append_sticky_bits(each, rounded.dropped) for each in (number, limit))
-        # A shift by 48 bits is not asked for: in its place, a limit, of whose bits many are alike,
-        # so that a bit chooses one of four.
+        # A shift by 48 bits never occurs. Its input of the multiplexer carries the saturation
+        # limit, whose bits are mostly alike, so that each bit is a 4:1 multiplexer.
         halves = amount[COARSE_BITS:]
         choices = [*(shift_right_sticky(number, Const(place, 2), HALF_BITS) for place in range(3)),
                    shift_right_sticky(limit, halves, HALF_BITS)]
@@ -186,7 +185,7 @@ class Requantizer(Component):
         quotient, last_bit, any_bit = parts_of(fine)
         to_even = register(m, rounds_to_even(self.scaling[FINE]), "finishes_to_even")
         increment = last_bit & (any_bit | tie_goes_up(to_even, quotient))
-        # Eight bits are enough: with `narrow`, nobody looks at those above.
+        # Eight bits are enough: with `narrow`, those above are not used.
         zero_point = Mux(scaling.narrow, scaling.zero_point.as_unsigned(), 0)
         finished = register(m, quotient + zero_point + increment, "finished")
         below, above = self._compare(m, quotient, increment)
@@ -196,12 +195,14 @@ class Requantizer(Component):
         m.d.comb += self.result.eq(Cat(Mux(scaling.narrow, clamped, finished)[:8], finished[8:]))
 
     def _compare(self, m, quotient, increment):
-        """FINISH, beside the sum: whether it is below `low` or above `high`. How far the limits are
-        from the zero point is found out before, so that a comparison takes as long as the sum."""
+        """FINISH, beside the sum: whether it is below `low` or above `high`. The distances of the
+        limits from the zero point are computed before, so that the comparison takes no longer than
+        the sum."""
         scaling = self.scaling[FINE]
         to_low = register(m, scaling.zero_point - scaling.low, "to_low")
         to_high = register(m, scaling.zero_point - scaling.high - 1, "to_high")
-        # Limits and zero point have 8 bits: what does not fit in three more is beyond the limits.
+        # Limits and zero point have 8 bits: a number that does not fit in three more is beyond the
+        # limits.
         far, negative = _differs(quotient[NEAR_BITS - 1:-1], quotient[-1]), quotient[-1]
         near = lowest(quotient, NEAR_BITS)
         below = register(m, Mux(far, negative, (near + to_low + increment) < 0), "below")
@@ -210,12 +211,12 @@ class Requantizer(Component):
 
 
 def append_sticky_bits(number, dropped):
-    """A number with the two bits below it. `dropped`: something below half a unit was lost."""
+    """A number with its guard and sticky bits. `dropped`: some bit below the guard bit was one."""
     return Cat(dropped, Const(0, 1), number).as_signed()
 
 
 def lowest(number, bits):
-    """The lowest bits of a number, which may no longer be what it was."""
+    """The lowest bits of a number, as a signed number."""
     return number[:bits].as_signed()
 
 
@@ -225,9 +226,8 @@ def parts_of(number):
 
 
 def shift_right_sticky(number, amount, unit):
-    """Shifts right by `amount` units of so many bits; the lowest bit stays set when any bit that
-    went through it was."""
-    while len(amount):          # two bits of it at a time: a choice among four
+    """Shift right by `amount` units of `unit` bits; the lowest bit is sticky."""
+    while len(amount):          # two bits at a time: a 4:1 multiplexer
         here = amount[-2:]
         step = unit << len(amount) - len(here)
         lost = Cat((here > place) & number[place * step:][:step].any()
@@ -238,12 +238,12 @@ def shift_right_sticky(number, amount, unit):
 
 
 def _differs(bits, sign):
-    """Whether some bits are not just copies of the sign."""
+    """Whether some bits are more than copies of the sign."""
     return Mux(sign, ~bits.all(), bits.any())
 
 
 def second_shift(shift):
-    """What is left of a shift after 31 bits: 0 to 32."""
+    """The rest of a shift after 31 bits: 0 to 32."""
     return Mux(shift[5], shift[:5] + 1, Const(0, unsigned(6)))
 
 
@@ -253,5 +253,5 @@ def rounds_to_even(scaling):
 
 
 def tie_goes_up(to_even, quotient):
-    """Where a tie is rounded: to the even neighbour, or away from zero."""
+    """Whether a tie rounds up: to the even neighbour, or away from zero."""
     return Mux(to_even, quotient[0], ~quotient[-1])

@@ -1,1 +1,1 @@
-"""The buses: AXI4 to memory, AXI4-Lite from a driver, and who may use them."""
+"""The buses: AXI4 to memory, AXI4-Lite from a driver, and arbitration."""

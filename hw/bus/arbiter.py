@@ -1,4 +1,4 @@
-"""Whose turn it is: an arbiter under which no client waits for ever."""
+"""A round-robin arbiter: no client starves."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
@@ -7,19 +7,19 @@ from ..interfaces import bits_for
 
 
 class RoundRobin(Component):
-    """Picks one of several requests; the client that was served goes to the end of the line.
+    """Grants one of several requests; a client that was served gets the lowest priority.
 
-    Combinational from `requests` to `grant`. A request that stays is picked after at most
-    `clients - 1` others have been served.
+    Combinational from `requests` to `grant`. A request that stays is granted after at most `clients
+    - 1` others have been served.
 
     Members
     -------
     requests : In(clients)
-        One bit for each client, high while it wants to be served.
+        One bit for each client.
     grant : Out(range(clients))
-        The number of a client that requests; meaningless while none does.
+        The client that is granted; undefined while there is no request.
     served : In(1)
-        The client granted in this cycle is served.
+        The granted client is served in this cycle.
     """
 
     def __init__(self, clients: int):
@@ -32,7 +32,7 @@ class RoundRobin(Component):
 
     def elaborate(self, platform):
         m = Module()
-        first = Signal(bits_for(self.clients))      # the client at the head of the line
+        first = Signal(bits_for(self.clients))      # the client with the highest priority
         with m.Switch(first):
             for head in range(self.clients):
                 with m.Case(head):

@@ -1,4 +1,4 @@
-"""The buses to the outside: AXI4 to memory, AXI4-Lite from a driver. Names are the standard's."""
+"""The external buses: AXI4 to memory, AXI4-Lite from a driver. Names are those of the standard."""
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -10,8 +10,8 @@ from ...isa.registers import REGISTER_BYTES, WINDOW_BYTES
 from ..interfaces import BURST_BEATS_BITS
 
 ID_BITS = 1
-INCR = 1                    # burst: addresses go up by a beat
-BUFFERABLE = 0b0011         # cache: ordinary memory that nobody caches
+INCR = 1                    # burst: addresses increase by a beat
+BUFFERABLE = 0b0011         # cache: normal memory, not cacheable
 LITE_BITS = 8 * REGISTER_BYTES
 
 
@@ -33,7 +33,7 @@ def read_channels(config: Config) -> Signature:
 
 
 def write_channels(config: Config) -> Signature:
-    """The write half of an AXI4 master: addresses and beats out, answers in."""
+    """The write half of an AXI4 master: addresses and beats out, responses in."""
     return Signature({
         **_address_channel(config, "aw"),
         "wdata": Out(config.bus_bits), "wstrb": Out(config.bus_bytes), "wlast": Out(1),
@@ -43,7 +43,8 @@ def write_channels(config: Config) -> Signature:
 
 
 def lite_channels() -> Signature:
-    """An AXI4-Lite master that reaches the control registers; a slave has `In(lite_channels())`."""
+    """An AXI4-Lite master, wide enough for the control registers; a slave has
+    `In(lite_channels())`."""
     address_bits = exact_log2(WINDOW_BYTES)
     return Signature({
         "awaddr": Out(address_bits), "awprot": Out(3), "awvalid": Out(1), "awready": In(1),
@@ -55,27 +56,27 @@ def lite_channels() -> Signature:
 
 
 def is_error(response):
-    """Whether a response is SLVERR or DECERR, and not one of the two kinds of OKAY."""
+    """Whether a response is SLVERR or DECERR, rather than OKAY or EXOKAY."""
     return response[1]
 
 
 def set_constants(m: Module, bus, lead: str, config: Config) -> None:
-    """What is the same in every burst on AR or AW: full width, incrementing, ordinary memory."""
+    """Drive what is constant on AR or AW: full width, incrementing, normal memory."""
     for name, value in (("size", exact_log2(config.bus_bytes)), ("burst", INCR),
                         ("cache", BUFFERABLE), ("lock", 0), ("prot", 0), ("qos", 0)):
         m.d.comb += getattr(bus, f"{lead}{name}").eq(value)
 
 
 def flat_ports(prefix: str, signature: Signature) -> dict:
-    """A bus as members of a top level, with one name each: `m_axi_araddr`.
+    """A bus as members of a top level, one port per signal: `m_axi_araddr`.
 
-    Members of a member would be called `m_axi__araddr`, which no tool takes for a bus.
+    Nested members would be called `m_axi__araddr`, which tools do not recognize as a bus.
     """
     return {f"{prefix}_{name}": member for name, member in signature.members.items()}
 
 
 def connect_flat(m: Module, prefix: str, bus, top: wiring.Component) -> None:
-    """Join the bus of a unit inside with the flat ports of the top level around it."""
+    """Connect the bus of a unit to the flat ports of the top level."""
     for name, member in bus.signature.members.items():
         inside, outside = getattr(bus, name), getattr(top, f"{prefix}_{name}")
         m.d.comb += outside.eq(inside) if member.flow is Out else inside.eq(outside)

@@ -1,4 +1,4 @@
-"""The AXI4-Lite slave: a driver's way to the control registers."""
+"""The AXI4-Lite slave: a driver's access to the control registers."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import Component, In, Out
@@ -14,27 +14,26 @@ WHOLE_WORD = (1 << REGISTER_BYTES) - 1
 class AxiLiteSlave(Component):
     """Turns AXI4-Lite transactions into single-cycle register accesses.
 
-    One write and one read may be in progress, independently of each other. A write is accepted
-    when address and data are both there; the access follows in the next cycle, the answer two
-    cycles later, when a start has been seen, and stays until it is taken. A read is accepted when
-    the answer to the one before has been taken; its own follows six cycles later and stays until
-    it is taken. Registers are written whole: a write with a byte missing changes nothing and is
-    answered with SLVERR.
+    One write and one read may be in progress, independently of each other. A write is accepted when
+    address and data are both valid; the access follows in the next cycle and the response two
+    cycles later, when a start has taken effect. A read is accepted when the previous response has
+    been taken; its own follows six cycles later. Responses stay until they are taken. Registers are
+    written whole: a write with a strobe missing changes nothing and gets SLVERR.
 
-    Rate: a write every four cycles and a read every seven, if the driver takes answers at once.
+    Rate: a write every four cycles and a read every seven, if the driver takes responses at once.
 
     Members
     -------
     bus : In(lite_channels)
-        AXI4-Lite, from the driver. It may pause on any channel for any time.
+        AXI4-Lite, from the driver. It may stall any channel for any time.
     write_enable : Out(1)
         Write a register in this cycle.
     write_offset : Out(OFFSET_BITS)
-        Its byte offset in the window of registers.
+        Its byte offset in the register window.
     write_data : Out(LITE_BITS)
         Its new value.
     read_offset : Out(OFFSET_BITS)
-        The register to read. It counts in the cycle after a read is accepted.
+        The register to read. Sampled in the cycle after a read is accepted.
     read_data : In(LITE_BITS)
         Its value, four cycles later.
     """
@@ -55,7 +54,7 @@ class AxiLiteSlave(Component):
     def _write(self, m):
         bus = self.bus
         accept = Signal()
-        at_work = Signal(2)             # one bit for each cycle until a start has been seen
+        at_work = Signal(2)             # one bit for each cycle until a start takes effect
         whole = bus.wstrb == WHOLE_WORD
         m.d.comb += [
             accept.eq(bus.awvalid & bus.wvalid & ~at_work.any() & ~bus.bvalid),
@@ -77,7 +76,7 @@ class AxiLiteSlave(Component):
 
     def _read(self, m):
         bus = self.bus
-        looking_up = Signal(1 + READ_LATENCY)       # one bit for each cycle that it takes
+        looking_up = Signal(1 + READ_LATENCY)       # one bit for each cycle of the lookup
         m.d.comb += [bus.arready.eq(~looking_up.any() & ~bus.rvalid), bus.rresp.eq(OKAY)]
         m.d.sync += [self.read_offset.eq(bus.araddr),
                      looking_up.eq(Cat(bus.arvalid & bus.arready, looking_up))]

@@ -1,4 +1,4 @@
-"""The reader: turns requests of its clients into AXI4 bursts and hands each its beats."""
+"""The reader: turns requests of its clients into AXI4 bursts and returns the beats."""
 
 from enum import IntEnum
 
@@ -24,26 +24,26 @@ class Reader(Component):
     """Reads for FETCH and LOAD over the read channels of an AXI4 master.
 
     Rate: a burst and a beat a cycle. Latency: the address of a request taken in cycle t is on the
-    bus in t + 1, unless another one waits there; a beat taken from the bus in cycle t is offered to
-    its client in t + 1. Every output to the bus comes from a register.
+    bus in t + 1, unless an earlier one waits there; a beat taken from the bus in cycle t is offered
+    to its client in t + 1. Every output to the bus comes from a register.
 
-    Clients take turns. A request is taken when fewer than two addresses wait for the bus and fewer
-    than `reads_in_flight` bursts are outstanding; a burst is outstanding from that cycle until its
-    last beat has come. A client gets its beats in the order of its requests; between clients,
-    memory may answer in any order. Beats wait in one queue of two: a client that does not take its
-    beat holds up the other one, and the bus as well.
+    Clients are served round robin. A request is taken when fewer than two addresses wait for the
+    bus and fewer than `reads_in_flight` bursts are outstanding; a burst is outstanding from that
+    cycle until its last beat has arrived. A client gets its beats in the order of its requests;
+    between clients, memory may respond in any order. Beats wait in one queue of two: a client that
+    does not take its beat stalls the other one, and the bus.
 
     Members
     -------
     requests : In(array of streams of burst_request)
-        Bursts that each Client wants. They must not cross 4 KiB.
+        Bursts that each Client requests. They must not cross 4 KiB.
     beats : Out(array of streams of read_beat)
-        What memory answered to each Client, in the order of its requests. A beat that is not
-        taken stays, and holds up those behind it, whoever they are for.
+        The data for each Client, in the order of its requests. A beat that is not taken stays and
+        blocks all later ones, whichever client they are for.
     bus : Out(read_channels)
         The read half of an AXI4 master. The id of a burst is the number of its Client.
     halt : In(1)
-        Take no requests. Bursts that are outstanding go on, and their beats must be taken.
+        Take no requests. Outstanding bursts continue, and their beats must be taken.
     quiet : Out(1)
         No burst is outstanding and no beat is waiting.
     """
@@ -62,7 +62,7 @@ class Reader(Component):
         m = Module()
         set_constants(m, self.bus, "ar", self.config)
         self.in_flight = Signal(range(self.config.reads_in_flight + 1))
-        self.may_fly = Signal(init=1)               # fewer than there may be
+        self.may_fly = Signal(init=1)               # fewer than the limit
         taken = self._take_requests(m)
         ended = self._deliver_beats(m)
         with m.If(taken ^ ended):
@@ -72,7 +72,7 @@ class Reader(Component):
         return m
 
     def _take_requests(self, m):
-        """Have the next request wait for the bus. Returns whether there was one."""
+        """Queue the next request for the bus. Returns whether there was one."""
         m.submodules.arbiter = arbiter = RoundRobin(len(Client))
         m.submodules.addresses = addresses = RegisterSlice(data.StructLayout({
             "client": ID_BITS, "request": burst_request(self.config)}))
@@ -96,7 +96,7 @@ class Reader(Component):
         return taken
 
     def _deliver_beats(self, m):
-        """Queue what comes. Returns whether a burst has come to its end."""
+        """Queue incoming beats. Returns whether a burst has ended."""
         bus = self.bus
         arrived = data.StructLayout({"beat": read_beat(self.config), "client": ID_BITS})
         m.submodules.queue = queue = RegisterSlice(arrived)

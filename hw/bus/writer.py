@@ -1,4 +1,4 @@
-"""The writer: turns bursts and beats of STORE into AXI4 writes and passes the answers back."""
+"""The writer: turns bursts and beats of STORE into AXI4 writes and returns the responses."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream
@@ -14,31 +14,31 @@ class Writer(Component):
     """Writes for STORE over the write channels of an AXI4 master.
 
     Rate: a burst and a beat a cycle. Latency: a request taken in cycle t shows its address on the
-    bus in t + 1 and may have its first beat taken then; a beat taken in cycle t is on the bus in
-    t + 1; an answer in cycle t is offered in t + 1. Addresses and beats on the bus come from
+    bus in t + 1 and may have its first beat taken then; a beat taken in cycle t is on the bus in t
+    + 1; a response in cycle t is offered in t + 1. Addresses and beats on the bus come from
     registers.
 
     A request is taken when the address register is free (empty, or taken by the bus in this cycle)
-    and fewer than `writes_in_flight` bursts are unanswered. A beat is taken when the beat register
-    is free and a burst wants it; it is on the bus no earlier than its address, but does not wait
-    until the bus has taken that. All bursts have the same id, so they are answered in order, and
-    memory keeps the order of writes to the same place.
+    and fewer than `writes_in_flight` bursts are in flight. A beat is taken when the beat register
+    is free and its burst has been taken; it is on the bus no earlier than its address, but does not
+    wait until the bus has accepted that. All bursts have the same id, so responses come in order,
+    and memory keeps the order of writes to the same address.
 
     Members
     -------
     requests : In(stream of burst_request)
-        Bursts that STORE wants to write. They must not cross 4 KiB.
+        Bursts that STORE writes. They must not cross 4 KiB.
     beats : In(stream of write_beat)
-        The beats of all bursts, in their order. Not taken before their burst is.
+        The beats of all bursts, in order. Not taken before their burst is.
     answers : Out(stream of 1 bit)
-        One for each burst, in order: whether it met an error. One that is not taken stays.
+        The responses, one for each burst in order: whether it failed. One that is not taken stays.
     bus : Out(write_channels)
         The write half of an AXI4 master. Every burst has id 0.
     halt : In(1)
-        Take no requests and no beats. Bursts that lack beats get them with no strobe set, which
-        ends them without writing anything.
+        Take no requests and no beats. Incomplete bursts are completed by beats without strobes,
+        which write nothing.
     quiet : Out(1)
-        Every burst has been answered.
+        Every burst has got its response.
     """
 
     def __init__(self, config: Config):
@@ -54,13 +54,13 @@ class Writer(Component):
 
     def elaborate(self, platform):
         m = Module()
-        # Bursts whose beats have not all been taken: the number of beats of each, less one. They
-        # are in flight, so there are not too many.
+        # Bursts whose beats have not all been taken: the number of beats of each, less one. All are
+        # in flight, which bounds their number.
         m.submodules.lengths = lengths = RegisteredFifo(
             BURST_BEATS_BITS, max(2, self.config.writes_in_flight), reserved=True)
         set_constants(m, self.bus, "aw", self.config)
         self.in_flight = Signal(range(self.config.writes_in_flight + 1))
-        self.may_fly = Signal(init=1)               # fewer than there may be
+        self.may_fly = Signal(init=1)               # fewer than the limit
         self._take_requests(m, lengths)
         self._take_beats(m, lengths)
         self._pass_answers(m)
@@ -86,7 +86,7 @@ class Writer(Component):
         sent = Signal(BURST_BEATS_BITS)         # beats of the oldest burst in `lengths`
         wanted = Signal()
         taken = Signal()
-        last = Signal()                         # of the burst, if there is one; known ahead
+        last = Signal()                         # of the burst, if any; one cycle ahead
         m.d.comb += [
             wanted.eq(lengths.take.valid & (~bus.wvalid | bus.wready)),
             self.beats.ready.eq(wanted & ~self.halt),

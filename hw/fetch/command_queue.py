@@ -14,22 +14,22 @@ class CommandQueue(StagedFifo):
     """Holds up to `queue_depth` commands, in order.
 
     Rate: one in and one out a cycle. Latency: a command that enters an empty queue can leave two
-    cycles later: it comes a long way, and that of the ALU is decoded on it.
+    cycles later: the path into the queue is long, and includes the ALU's decoder.
 
     Parameters
     ----------
-    shape : of a command, if it is not COMMAND
-    attributes : of the memory for two commands, if there is to be one
+    shape : of a command, by default COMMAND
+    attributes : of the memory for two commands, if it is to be a memory
 
     Members
     -------
     put : In(stream of shape)
-        Commands that enter. Refused while the queue is full.
+        Commands that enter. Not ready while the queue is full.
     take : Out(stream of shape)
         The oldest command. It stays until it is taken.
     coming : Out(shape)
         If the oldest command is taken now, or there is none: the oldest one of the next cycle, if
-        there is one then.
+        there is one.
     empty : Out(1)
         No command is in the queue.
     """

@@ -1,4 +1,4 @@
-"""FETCH: reads the program, checks every word and hands it to its engine."""
+"""FETCH: reads the program, checks every word and dispatches it to its engine."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream
@@ -15,10 +15,9 @@ from ..logic import exponent, is_among, register
 from ..targets import small_memory
 
 BURST = 8           # instructions in a burst: 256 bytes, never across 4 KiB
-AHEAD = 2 * BURST   # instructions fetched before they are wanted
+AHEAD = 2 * BURST   # instructions to prefetch
 
-# What is known of an instruction in the buffer: a word that could be read or is `broken`, and what
-# it is, if so.
+# The decoded form of an instruction in the buffer. `broken`: a read error.
 JUDGEMENT = data.StructLayout({"broken": 1, "illegal": 1, "engines": len(Engine), "sync": 1,
                                "end": 1})
 
@@ -26,20 +25,20 @@ JUDGEMENT = data.StructLayout({"broken": 1, "illegal": 1, "engines": len(Engine)
 class Fetch(Component):
     """Brings instructions from DRAM to the engines' queues, in program order.
 
-    Reads ahead in bursts of up to eight instructions while there is room for them. A word that is
-    no instruction stops it with a fault. A sync waits until all engines are idle; an end then
-    raises `finished` for good. It begins when `running` rises after a reset.
+    Prefetches in bursts of up to eight instructions while there is room for them. An illegal word
+    stops it with a fault. A sync waits until all engines are idle; an end then sets `finished`
+    until reset. It starts when `running` rises after a reset.
 
-    Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the
-    first request comes in the second cycle; an instruction can leave four cycles after its last
-    beat came: it is judged, together with whom it is for, while its word waits in the buffer. A
-    sync leaves in the second cycle in which all is idle. Back-pressure: an instruction waits for
-    room in the queue of its engine, and all behind it wait with it.
+    Rate: one instruction a cycle, unless the bus is too narrow to bring as many. Latency: the first
+    request comes in the second cycle; an instruction can leave four cycles after its last beat
+    arrived: legality and engine are decoded while its word waits in the buffer. A sync leaves in
+    the second cycle in which all is idle. Back-pressure: an instruction waits for room in the queue
+    of its engine, and stalls all later ones.
 
     Members
     -------
     running : In(1)
-        The program runs. Low: request and dispatch nothing.
+        The program runs. While low, nothing is requested or dispatched.
     base : In(address_bits)
         Address of the program, a multiple of 4096. Stable while running and two cycles before.
     count : In(32)
@@ -53,14 +52,14 @@ class Fetch(Component):
     idle : In(1)
         Every queue is empty and every engine idle.
     dispatched : Out(1)
-        An instruction leaves, to an engine or as a sync that is over.
+        An instruction is dispatched to an engine, or a sync completes.
     finished : Out(1)
         The end of the program has been executed. Stays until reset.
     fault : Out(FAULT)
-        The instruction at hand cannot be executed: it is illegal, could not be read, or is
-        missing where the program has no end. Stays until reset.
+        The current instruction cannot be executed: it is illegal, could not be read, or is missing
+        because the program has no end. Stays until reset.
     halts : In(1)
-        Request and dispatch nothing from the next cycle on; beats that still arrive are swallowed.
+        Request and dispatch nothing from the next cycle on; beats that still arrive are discarded.
     """
 
     def __init__(self, config: Config):
@@ -82,7 +81,7 @@ class Fetch(Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.buffer = buffer = RegisteredFifo(JUDGEMENT, AHEAD, reserved=True)
-        self.position = Signal(POSITION_BITS)               # the one to dispatch next
+        self.position = Signal(POSITION_BITS)               # of the next instruction to dispatch
         self.halted = Signal()                              # from the cycle after `halts`
         with m.If(self.halts):
             m.d.sync += self.halted.eq(1)
@@ -93,18 +92,18 @@ class Fetch(Component):
         return m
 
     def _request(self, m):
-        """Ask for the next burst when the buffer has room for it and all that is on its way.
+        """Request the next burst when the buffer has room for it and for all data in flight.
 
-        A burst waits until it is taken. By the time the next one is considered, what follows from
-        those that are left has been found out.
+        A burst waits until it is taken. Meanwhile the size of the next one, and whether it fits,
+        are computed into registers.
         """
         grid = exponent(BURST)
-        bursts = Signal(POSITION_BITS - grid, reset_less=True)      # whole ones not asked for
-        whole = Signal(reset_less=True)                     # there are some
-        rest = Signal(grid, reset_less=True)                # instructions after them, if any
-        size = Signal(range(BURST + 1), reset_less=True)    # how many of them come next
-        room = Signal(range(AHEAD + 1), init=AHEAD)         # in the buffer, for others than those
-        fits = Signal(init=1)                               # room >= size, unless one has just gone
+        bursts = Signal(POSITION_BITS - grid, reset_less=True)      # full bursts left to request
+        whole = Signal(reset_less=True)                     # there are any
+        rest = Signal(grid, reset_less=True)                # instructions after the full bursts
+        size = Signal(range(BURST + 1), reset_less=True)    # instructions in the next burst
+        room = Signal(range(AHEAD + 1), init=AHEAD)         # free places that are not reserved
+        fits = Signal(init=1)                               # room >= size, unless just requested
         next_size = Signal.like(size)
         request = Signal(burst_request(self.config), reset_less=True)
         waiting, prepares, went = (Signal(name=name) for name in ("waiting", "prepares", "went"))
@@ -131,12 +130,12 @@ class Fetch(Component):
         with m.If(self.requests.valid & self.requests.ready):
             m.d.sync += waiting.eq(0)
         m.d.sync += went.eq(self.requests.valid & self.requests.ready)
-        with m.If(went):                                    # the next one waits no sooner
+        with m.If(went):                                    # the next one is not prepared earlier
             m.d.sync += request.address.eq(request.address + BURST * INSTRUCTION_BYTES)
 
     def _assemble(self, m):
-        """Collect the beats of an instruction; the buffer has room, for it was reserved. Returns
-        the word, whether it is complete, and whether one of its beats was broken."""
+        """Collect the beats of an instruction, for which room was reserved in the buffer. Returns
+        the word, whether it is complete, and whether one of its beats had an error."""
         beats = INSTRUCTION_BYTES // self.config.bus_bytes
         payload = self.beats.payload
         word = Signal(8 * INSTRUCTION_BYTES, reset_less=True)
@@ -154,8 +153,8 @@ class Fetch(Component):
         return word, complete, broken
 
     def _judge(self, m, judgements, word, complete, broken):
-        """Whether a complete word is an instruction, and whose; one that is broken is nobody's.
-        Rules are compared in the first cycle, and put together in the second."""
+        """Decode a complete word: whether it is legal, and its engine; a broken word has none.
+        Rules are checked in the first cycle, and combined in the second."""
         judgement, legal = Signal(JUDGEMENT), {}
         for instruction in self.config.instructions:
             name = instruction.__name__.lower()
@@ -181,15 +180,16 @@ class Fetch(Component):
                      judgements.payload.eq(register(m, judgement.as_value(), "entering"))]
 
     def _keep(self, m, buffer, word, complete, platform):
-        """Words lie where their judgements will, and are there before. Returns the word of the
-        oldest one."""
+        """Store words at the place that their decoded form gets later in the buffer. Returns the
+        oldest word."""
         m.submodules.words = words = Memory(shape=len(word), depth=AHEAD, init=[],
                                             attrs=small_memory(platform))
         written, read = words.write_port(), words.read_port(domain="comb")
         arriving = Signal(range(AHEAD))
         with m.If(complete):
             m.d.sync += arriving.eq(arriving + 1)
-        # Written in any case: the place is free, since a word leaves its own when it is the oldest.
+        # Written unconditionally: the place is free, since the oldest word has a register of its
+        # own.
         m.d.comb += [written.addr.eq(arriving), written.data.eq(word), written.en.eq(1),
                      read.addr.eq(buffer.place)]
         oldest = Signal(len(word), reset_less=True)
@@ -198,14 +198,14 @@ class Fetch(Component):
         return oldest
 
     def _dispatch(self, m, buffer, word):
-        """Hand the oldest instruction to its engine, or execute it here."""
+        """Dispatch the oldest instruction to its engine, or execute a sync here."""
         oldest = buffer.take.payload
         queues = [getattr(self, engine.name.lower()) for engine in Engine]
         valid, was_idle = (Signal(name=name) for name in ("valid", "was_idle"))
         over = Signal()                                     # halted or finished
         m.d.comb += [
             valid.eq(buffer.take.valid & ~over),
-            # Whether there is an instruction at all does not matter to those behind it.
+            # `ready` need not depend on whether there is an instruction.
             buffer.take.ready.eq(~over & Cat(
                 oldest.sync & was_idle, (goes & queue.ready for goes, queue
                                          in zip(oldest.engines, queues, strict=True))).any()),
@@ -224,7 +224,7 @@ class Fetch(Component):
         self._fault(m, valid, ~oldest.illegal, oldest.broken)
 
     def _fault(self, m, valid, legal, broken):
-        at_end = Signal()                                   # a cycle late
+        at_end = Signal()                                   # one cycle late
         m.d.sync += at_end.eq(self.position == self.count)
         ran_out = self.running & ~self.finished & at_end
         m.d.comb += self.fault.position.eq(self.position)

@@ -1,4 +1,4 @@
-"""Adds sums to accumulator tiles that may still be on their way back to memory."""
+"""The accumulating adder, with forwarding of results that have not reached memory yet."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -12,26 +12,26 @@ from .mac import sum_shape
 
 
 def addition(config: Config) -> data.StructLayout:
-    """A sum to add: `tile` is where the other addend lies, unless `clear` says that it is zero, and
-    `dst` is where the result goes, or some groups of its lanes."""
+    """An addition: `tile` is the index of the other addend, which is zero with `clear`; `dst` is
+    the destination, of which only some `groups` of lanes may be written."""
     return data.StructLayout({"valid": 1, "clear": 1, "tile": index(), "dst": index(),
                               **({"groups": group_bits(config)} if group_bits(config) else {})})
 
 
 class ForwardingAdder(wiring.Component):
-    """Adds one tile of sums a cycle to accumulator tiles, right in any order of tiles.
+    """Adds one tile of sums a cycle to accumulator tiles, correct for any order of tiles.
 
         cycle      t - 2       t - 1          t            t + 1              t + 2
         addition   `reading`   `following`    `next`       `current`          `written`
         data                   `earlier` ◄    `recalled` ◄ addend + sums ►    `result`, to memory
 
-    A read in cycle t - 2 lacks the results of the four additions before. The last one's will be
-    in `result` at t + 1, that of the one before it is there at t, and the other two are at hand
-    already at t - 1, in `result` and `previous`: `earlier` keeps the one of these that is wanted,
-    and `recalled` that or the third. The newest result for a tile counts. Whatever is not wanted
-    is zero, the tile that was read because of `drop`, so that the addend is `result` or else
-    `recalled | tile`. Who depends on whom is found out at t - 2. Where a depthwise product writes
-    one group of lanes alone, all this goes for each group.
+    A read in cycle t - 2 misses the results of the four additions before it. The last of these is
+    in `result` at t + 1, the second to last is there at t, and the other two are available at t -
+    1, in `result` and `previous`: `earlier` selects among those two, and `recalled` adds the third.
+    The newest result for a tile wins. Values that are not selected are zero, the tile from memory
+    because of `drop`, so that the addend is `result` or else `recalled | tile`. Hazards are
+    detected at t - 2. Since a depthwise product may write a single group of lanes, all this is done
+    per group.
 
     Rate: an addition a cycle; never stalls. Latency: four cycles from `reading` to `write`.
 
@@ -40,12 +40,11 @@ class ForwardingAdder(wiring.Component):
     reading : In(addition)
         The next addition, in the cycle in which its tile is read.
     drop : Out(acc_groups)
-        Groups of lanes of the tile that was read two cycles ago that are not wanted: their data
-        must be zero.
+        Groups of lanes of the tile that was read two cycles ago whose data must be zero.
     tile : In(acc tile)
         The tile of the addition that was `reading` three cycles ago, or zero.
     sums : In(array of sum_shape)
-        What is added to that tile, batch × block_out lanes.
+        The sums to add to that tile, batch × block_out lanes.
     write : Out(sum_port)
         The result, four cycles after its addition was `reading`.
     """
@@ -72,8 +71,8 @@ class ForwardingAdder(wiring.Component):
         m.d.sync += [following.eq(reading), at_next.eq(following), current.eq(at_next),
                      written.eq(current)]
 
-        # Which of the additions before makes what `reading` will need. The newest counts; all of
-        # them move on cycle by cycle, as `reading` does.
+        # Which of the additions in flight produces the tile that `reading` needs. The newest wins;
+        # all of them advance every cycle, as `reading` does.
         of_last, of_second, of_third, of_fourth = (
             self._makes(each, reading) for each in (following, at_next, current, written))
         groups = self.config.acc_groups
@@ -115,17 +114,18 @@ class ForwardingAdder(wiring.Component):
         return m
 
     def _makes(self, before, reading):
-        """For each group of lanes, whether an addition before makes what `reading` will need."""
+        """For each group of lanes, whether an earlier addition produces the tile that `reading`
+        needs."""
         found = before.valid & (before.dst[:self.index_bits] == reading.tile[:self.index_bits])
         found = (found & ~reading.clear).replicate(self.config.acc_groups)
         return found & before.groups if group_bits(self.config) else found
 
     def _spread(self, groups):
-        """A bit of each group for all bits of its lanes."""
+        """Expand a mask of groups to all bits of their lanes."""
         return Cat(each.replicate(ACC_BITS) for each in by_lane(self.config, groups))
 
     def _after(self, m, name, value, cycles):
-        """A condition, some cycles later."""
+        """Delay a mask of groups by some cycles."""
         for cycle in range(cycles):
             later = Signal(self.config.acc_groups, name=f"{name}_{cycle}")
             m.d.sync += later.eq(value)

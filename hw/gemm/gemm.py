@@ -1,4 +1,4 @@
-"""GEMM: runs micro-ops in three loops, one tile product a cycle."""
+"""GEMM: runs micro-ops in three nested loops, one tile product a cycle."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
@@ -19,34 +19,34 @@ from .mac import MacArray, tree_stages
 
 assert instructions_of(Engine.GEMM) == (Gemm, Window), "another instruction needs hardware here"
 
-# Flags that put off the start of a sum, each with the loop that must be in its first iteration.
+# Flags that restrict where a sum starts, each with the loop that must be in its first iteration.
 FIRSTS = {GemmFlags.FIRST_UOP: "step", GemmFlags.FIRST_INNER: "inner",
           GemmFlags.FIRST_MIDDLE: "middle", GemmFlags.FIRST_OUTER: "outer"}
 assert {*FIRSTS, GemmFlags.DEPTHWISE, GemmFlags.START, GemmFlags.BIAS,
         GemmFlags.OUT} == {*GemmFlags}, (
     "another flag needs hardware here")
 
-# Stages of the pipeline, counted in cycles from the issue of a slot.
-# The micro-op is there, tiles are read, `stopped` is set, tiles are there, products are there.
+# Pipeline stages, in cycles from the issue of a slot: the micro-op is valid, tiles are read,
+# `stopped` is set, tiles are valid, products are valid.
 MICRO_OP, READ, STOP, TILES, PRODUCT = 2, 3, 4, 5, 7
 
-# What belongs to an instruction; only the last of its slots posts and ends. It travels beside them.
+# Fields of an instruction that travel with its slots; only the last slot posts and ends.
 TASK = data.StructLayout({"post": len(Engine), "position": POSITION_BITS})
 
 
 def tag_layout(config: Config) -> data.StructLayout:
-    """What an instruction says to all its slots."""
+    """Fields of an instruction that all its slots share."""
     return data.StructLayout({"flags": widths_of(Gemm)["flags"], "uop": index(), "task": TASK,
                               **_with_windows(config, "window")})
 
 
 def _with_windows(config: Config, *fields: str) -> dict[str, int]:
-    """Bits that there are only if there are windows."""
+    """One-bit fields that exist only in configurations with windows."""
     return {name: 1 for name in fields if config.has_windows}
 
 
 def _with_bits(fields: dict[str, int]) -> dict[str, int]:
-    """Those that have any."""
+    """Drop fields of zero bits."""
     return {name: bits for name, bits in fields.items() if bits}
 
 
@@ -61,8 +61,8 @@ def start_to_end(config: Config, slots: int) -> int:
 
 
 def operands(config: Config) -> dict[str, int]:
-    """The operands that walk, with the bits of their offsets. They may count groups of lanes, and
-    rows of weight tiles."""
+    """The operands that step with the loops, with the bits of their offsets. Offsets may count
+    groups of lanes, and rows of weight tiles."""
     tiles = {"dst": config.tiles(Buffer.ACC) * config.acc_groups,
              "src": max(config.tiles(Buffer.INP), config.gemm_out_tiles) * config.inp_groups,
              "wgt": config.tiles(Buffer.WGT) * config.block_out}
@@ -70,24 +70,24 @@ def operands(config: Config) -> dict[str, int]:
 
 
 def issued_layout(config: Config) -> data.StructLayout:
-    """A slot while its micro-op is read."""
+    """A slot whose micro-op is being read."""
     offsets = {name: signed(bits) for name, bits in operands(config).items()}
     return data.StructLayout({
         "valid": 1,                     # there is a product to compute
         "ends": 1,                      # the last slot of its instruction
-        "outside": 1,                   # the micro-op is outside its scratchpad
-        "start": 1, "bias": 1,          # a new sum begins; it begins with the bias tile
+        "outside": 1,                   # the micro-op's index is out of range
+        "start": 1, "bias": 1,          # a new sum starts; it starts from the bias tile
         "depthwise": 1,
-        "out": 1,                       # activations are results
+        "out": 1,                       # activations come from `out`
         "offsets": data.StructLayout(offsets),
-        **_with_windows(config, "window", "adds"),      # it ends a sum: all slots of gemms do
+        **_with_windows(config, "window", "adds"),      # completes a sum, as in gemms
     })
 
 
 def product_slot(config: Config) -> data.StructLayout:
-    """A slot whose indices are known. `tile` is what is added to: dst or bias, or nothing if
-    `clear`; `reads` says that it is to be read. A depthwise product takes the lanes of a group,
-    `from_group`, and writes one of the `groups`; others write all of them."""
+    """A slot with its indices. `tile` is the addend: dst or bias, or none if `clear`; `reads`: it
+    must be read. A depthwise product reads the lanes of group `from_group` and writes one of the
+    `groups`; others write all of them."""
     return data.StructLayout({
         "valid": 1, "ends": 1, "clear": 1, "reads": 1, "depthwise": 1, "out": 1, "row": index(),
         "src": index(), "wgt": index(), "tile": index(), "dst": index(),
@@ -96,42 +96,42 @@ def product_slot(config: Config) -> data.StructLayout:
 
 
 def located_slot(config: Config) -> data.StructLayout:
-    """A slot that is `outside`, by one of its indices, must not have an effect."""
+    """A slot and its range checks: if any bit of `outside` is set, it must have no effect."""
     return data.StructLayout({"slot": product_slot(config), "outside": 4 + config.has_windows,
                               **_with_windows(config, "adds")})
 
 
 class GemmEngine(wiring.Component):
-    """Executes gemms and windows, in order, beginning one before another has ended.
+    """Executes gemms and windows, in order, overlapping consecutive instructions.
 
-    A slot, one iteration of one micro-op, goes through the stages, T being `tree_stages`:
+    A slot, one iteration of one micro-op, passes through these stages, where T is `tree_stages`:
 
         0           issued by the sequencer; the micro-op is read
-        2           the micro-op is there; indices are added and compared
+        2           the micro-op is valid; indices are added and compared
         3           activations and weights are read; a slot with an index outside is dropped
-        5           they are there; activations come from either of two scratchpads
+        5           they are valid; activations come from either of two scratchpads
         6           they stand in front of the multipliers
         7           products; the adder tree begins, or depthwise lanes are picked
         4 + T       the accumulator tile is read
-        7 + T       it is there, and so are the sums; they are added
+        7 + T       it is valid, and so are the sums; they are added
         8 + T       the result is written
 
-    Rate: a slot a cycle. Nothing in the pipeline ever waits, whatever the order of tiles, and
-    instructions follow one another without a bubble: a command is taken in the cycle in which the
-    sequencer issues the last slot of the one before.
+    Rate: a slot a cycle. The pipeline never stalls, whatever the order of tiles, and there is no
+    bubble between instructions: a command is taken in the cycle in which the sequencer issues the
+    last slot of the previous one.
 
     Latency: N slots end 8 + T + N cycles after the start (`start_to_end`). An instruction without
     iterations takes a slot that computes nothing.
 
-    Slots of a window are those of a gemm with one micro-op. From the third iteration of the inner
-    loop on, each ends the sum that began two slots before: its destination is theirs, and with it
-    what is checked of it. The first two read tiles and write nothing.
+    A window has the slots of a gemm with one micro-op. From the third iteration of the inner loop
+    on, each slot completes the sum that started two slots before, so destination and its range
+    check are those of that earlier slot. The first two slots read tiles and write nothing.
 
-    The end of an instruction is the cycle of its last write. A slot with an index outside a
-    scratchpad has no effect, nor has anything behind it, though it is issued; `stopped` is then
-    set in its stage 4 and the fault reported until reset. What is ahead of it in the pipeline is
-    completed. From the cycle after `halts`, no command is taken, no slot issued and nothing posted;
-    slots issued before are completed. The sequencer goes on, since nothing follows from it.
+    The end of an instruction is the cycle of its last write. A slot with an index out of range has
+    no effect, nor have those behind it, although they are issued; `stopped` is set in its stage 4,
+    and the fault is reported until reset. Slots ahead of it in the pipeline complete. From the
+    cycle after `halts` on, no command is taken, no slot issued and nothing posted; slots issued
+    before complete. The sequencer keeps running, without effect.
 
     Registers: `halted`, `stopped`, `closed` after either, `fault_position`, `in_flight`
     (instructions started and not ended, before `started` and `ended` are counted), the slots in
@@ -150,14 +150,14 @@ class GemmEngine(wiring.Component):
     inp, wgt : Out(read_port)
         Activation and weight tiles, one of each for a slot.
     out : Out(read_port)
-        Results of the ALU that are activations, if the configuration has `gemm_out_tiles`: then
-        these and inp's data are brief.
+        Results of the ALU used as activations, if the configuration has `gemm_out_tiles`; the data
+        of this port and of inp are then `brief`.
     acc_read : Out(addend_port)
         The accumulator tile that a slot adds to. Never waits.
     acc_write : Out(sum_port)
-        The accumulator tile that a slot leaves. Never waits.
+        The accumulator tile that a slot writes. Never waits.
     halts : In(1)
-        Take no command, issue no slot and post nothing from the next cycle on.
+        Stop taking commands, issuing slots and posting from the next cycle on.
     """
 
     def __init__(self, config: Config):
@@ -180,7 +180,7 @@ class GemmEngine(wiring.Component):
         m = Module()
         m.submodules.sequencer = sequencer = Sequencer(
             operands(self.config), tag_layout(self.config), steps=True)
-        halted, closed = Signal(), Signal()     # after `halts`; after that, or after a bad index
+        halted, closed = Signal(), Signal()     # after `halts`; after that or a bad index
         with m.If(self.halts):
             m.d.sync += [halted.eq(1), closed.eq(1)]
         self._accept(m, sequencer.nests, closed)
@@ -194,7 +194,7 @@ class GemmEngine(wiring.Component):
         return m
 
     def _accept(self, m, nests, closed):
-        """Take a command, with its tokens, when the sequencer can take it."""
+        """Take a command and its tokens when the sequencer is ready."""
         command = self.commands.payload
         gemm, counts = unpack(Gemm, command.word), counts_of(self.config, command)
         nest, tag = nests.payload, nests.payload.tag
@@ -210,7 +210,8 @@ class GemmEngine(wiring.Component):
             m.d.comb += tag.window.eq(opcode_of(command.word) == Window.opcode)
 
     def _issue(self, m, slots, halted):
-        """Stages 0 to 2: read the micro-op. Returns the slot in the cycle its micro-op is there."""
+        """Stages 0 to 2: read the micro-op. Returns the slot in the cycle in which its micro-op is
+        valid."""
         slot, flags = slots.payload, slots.payload.tag.flags
         work, start = Signal(), Signal()
         micro_op = Signal(len(slot.tag.uop) + 1)
@@ -242,8 +243,8 @@ class GemmEngine(wiring.Component):
         return issued[1]
 
     def _slide(self, m, slot, issued):
-        """Let slots of windows end sums. They follow one another cycle by cycle, so what was two
-        slots before was there two cycles before; where sums start is the same for both."""
+        """Complete the sums of windows. Their slots come in consecutive cycles, so two slots before
+        is two cycles before; both agree on where sums start."""
         was_first = Signal()
         last, before_last = (Signal.like(slot.at.dst, name=f"dst_{name}")
                              for name in ("last", "before_last"))
@@ -254,7 +255,7 @@ class GemmEngine(wiring.Component):
             m.d.sync += [issued.depthwise.eq(1), issued.offsets.dst.eq(before_last)]
 
     def _locate(self, m, issued, closed):
-        """Stages 2 to 4: add the indices and stop at the first that is outside."""
+        """Stages 2 to 4: compute the indices and stop at the first out of range."""
         micro_op = unpack(MicroOp, self.uop.data)
         at = {name: Signal(signed(bits + 1), name=name)
               for name, bits in operands(self.config).items()}
@@ -354,7 +355,7 @@ class GemmEngine(wiring.Component):
                      position.eq(task.position)]
         in_flight, started, ended = Signal(range(write_stage(self.config) + 2)), Signal(), Signal()
         m.d.sync += [started.eq(self.events.start), ended.eq(self.events.end)]
-        with m.If(started & ~ended):                # both are counted a cycle late
+        with m.If(started & ~ended):                # both are counted one cycle later
             m.d.sync += in_flight.eq(in_flight + 1)
         with m.Elif(ended & ~started):
             m.d.sync += in_flight.eq(in_flight - 1)
@@ -371,7 +372,7 @@ def _has(flags, flag):
 
 
 def _is_outside(tile, tiles):
-    """Whether an index is outside a scratchpad; its number of tiles is a power of two, or none."""
+    """Whether an index is out of range; the number of tiles is a power of two, or zero."""
     if tiles == 0:
         return Const(1)
     return Value.cast(tile).as_unsigned()[exponent(tiles):].any()

@@ -1,4 +1,4 @@
-"""What GEMM's queue keeps of an instruction: the command, and what its counts mean."""
+"""GEMM's decoder: classifies the loop counts of commands before they are queued."""
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import data, stream
@@ -10,14 +10,14 @@ from ..interfaces import commands
 from ..layouts import COMMAND, opcode_of, unpack
 from ..sequencer import judge_counts, judgement_layout
 
-# A command, and which of the counts of its loops are one, and which zero.
+# A command, and which of its loop counts are one, and which zero.
 JUDGED = data.StructLayout({**{name: field.shape for name, field in COMMAND},
                             **judgement_layout(steps=True)})
 
 
 def counts_of(config: Config, command: data.View) -> dict[str, Value]:
-    """The counts of a gemm or a window, by level. A window has zero where a gemm has its count,
-    and stands for one step."""
+    """The loop counts of a gemm or a window, by level. A window has a zero in the field of a gemm's
+    count, and means one step."""
     gemm = unpack(Gemm, command.word)
     steps = gemm.count
     if config.has_windows:
@@ -26,17 +26,17 @@ def counts_of(config: Config, command: data.View) -> dict[str, Value]:
 
 
 class GemmDecoder(Component):
-    """Compares the counts of commands on their way into GEMM's queue: from its head, a start has no
-    time for that.
+    """Compares the loop counts of commands ahead of GEMM's queue: at its head, there is no time for
+    that before a start.
 
-    Rate: one a cycle. Latency: none; a command passes in the cycle in which it is taken.
+    Rate: one a cycle. Combinational: a command passes in the cycle in which it is taken.
 
     Members
     -------
     commands : In(stream of COMMAND)
         GEMM's instructions, in order.
     decoded : Out(stream of JUDGED)
-        The same, judged.
+        The same, with their counts classified.
     """
 
     def __init__(self, config: Config):

@@ -11,18 +11,18 @@ from ..targets import Target
 from .mac_pairs import Corrections, PairedRows, packing, with_offset
 from .mac_windows import WindowLanes
 
-LEVELS_PER_STAGE = 1        # of the adder tree, between two registers
+LEVELS_PER_STAGE = 1        # of the adder tree per pipeline register
 
 
 def tree_stages(config: Config) -> int:
-    """Registers in the adder tree; at least one, where depthwise products come in."""
+    """Pipeline stages of the adder tree; at least one, where depthwise products enter."""
     levels = (config.block_in - 1).bit_length()
     return max(1, -(-levels // LEVELS_PER_STAGE))
 
 
 def mac_latency(config: Config) -> int:
-    """Cycles from tiles to their sums: a register of operands in front of the multipliers, one of
-    products, then those of the tree."""
+    """Cycles from tiles to their sums: one for the operand registers, one for the products, then
+    those of the tree."""
     return 2 + tree_stages(config)
 
 
@@ -44,10 +44,10 @@ class MacRow(wiring.Component):
 
         inp, wgt ─► × ─► products ─► + ─► register ─► + ─► … ─► sums
 
-    Rate: operands in and sums out in every cycle. Latency: a cycle, and one for each stage of the
-    tree. Never stalls. While `depthwise` is set, the tree takes `lane` instead of the sums of
-    its first stage: one product that another row may have computed. If there are windows it takes
-    `partial` as well, and the second stage, which there is then, adds the two.
+    Rate: operands in and sums out in every cycle. Latency: one cycle, and one for each stage of the
+    tree. Never stalls. While `depthwise` is set, `lane` replaces the sums of the tree's first
+    stage: one product, which another row may have computed. With windows, `partial` enters there
+    too, and the second stage adds the two.
 
     Members
     -------
@@ -58,9 +58,9 @@ class MacRow(wiring.Component):
     products : Out(array of product_shape)
         Batch × block_in products, one cycle after their operands.
     depthwise : In(1)
-        Add nothing up. Belongs to the products of the same cycle.
+        Do not add up products. Applies to the products of the same cycle.
     lane : In(array of product_shape)
-        With `depthwise`, the product to take instead, for each row of the batch.
+        With `depthwise`, the product to use instead, for each row of the batch.
     partial : In(array of partial_shape)
         With `depthwise`, what to add to it, if the configuration has windows.
     sums : Out(array of sum_shape)
@@ -99,7 +99,7 @@ class MacRow(wiring.Component):
         lanes = [self.lane[number], *([self.partial[number]] if self.config.has_windows else [])]
         stages = tree_stages(self.config)
         for stage in range(stages):
-            if stage == 1:      # sums of a depthwise product are zero here, others have no lanes
+            if stage == 1:      # the sums, or for others the lanes, are zero here
                 terms = [*(each | lane for each, lane in zip(terms, lanes, strict=False)),
                          *terms[len(lanes):]]
             for _ in range(LEVELS_PER_STAGE):
@@ -109,7 +109,8 @@ class MacRow(wiring.Component):
                 terms = [Mux(self.depthwise, lane, each)
                          for lane, each in zip(lanes, terms, strict=True)]
             elif stage == 0:
-                # Products have come a long way, and a choice behind their sum would be too much.
+                # The path of the products is long already; a multiplexer behind their sum would not
+                # fit.
                 terms = [Mux(self.depthwise, 0, each) for each in terms]
                 lanes = [register(m, Mux(self.depthwise, lane, 0), f"lane_{number}_{place}")
                          for place, lane in enumerate(lanes)]
@@ -135,13 +136,13 @@ class MacArray(wiring.Component):
     such products of three cycles: with `row` of the cycle before the last, of the last one plus 1,
     and of this one plus 2.
 
-    The target decides how the multipliers are arranged: one for each product, or for two of them.
-    Operands stand in registers right in front of them: wires to so many places take long.
+    The target decides whether a multiplier computes one product or two. Operands have registers
+    right in front of the multipliers, since the nets to so many places are slow.
 
     Members
     -------
     inp, wgt : In(tile)
-        Tiles as they lie in their scratchpads, a new pair in every cycle.
+        Tiles in the layout of their scratchpads, a new pair in every cycle.
     depthwise : In(1)
         Multiply these tiles lane by lane.
     row : In(range(block_out))
@@ -151,7 +152,7 @@ class MacArray(wiring.Component):
     window : In(1)
         With `depthwise`, a window, if there are any; `row` is then the first of a group of four.
     sums : Out(array of sum_shape)
-        Batch × block_out sums, as they lie in an accumulator tile.
+        Batch × block_out sums, in the layout of an accumulator tile.
     """
 
     def __init__(self, config: Config):
@@ -175,7 +176,8 @@ class MacArray(wiring.Component):
         return m
 
     def _activations(self, m):
-        """Activations in their register, row by row, those of the group in the first lanes."""
+        """Activations in their operand register, row by row, those of the group in the first
+        lanes."""
         config = self.config
         rows, bits = [], config.depthwise_lanes * config.inp_bits
         for number in range(config.batch):
@@ -186,15 +188,15 @@ class MacArray(wiring.Component):
         return register(m, Cat(rows), "inp_operand")
 
     def _note(self, m):
-        """What is asked of the operands that stand in their registers."""
+        """Register the controls together with their operands."""
         self.is_depthwise = register(m, self.depthwise, "is_depthwise")
         self.of_row = register(m, self.row, "of_row")
         if self.config.has_windows:
             self.is_window = register(m, self.window, "is_window")
 
     def _one_by_one(self, m):
-        """A depthwise product is one that the multipliers of output channel `row` compute anyway:
-        it only has to go to the right lane."""
+        """One product per multiplier. Depthwise products are among those of output channel `row`,
+        and only have to be routed to their lane."""
         config = self.config
         rows = [MacRow(config) for _ in range(config.block_out)]
         inp, wgt = self._activations(m), register(m, self.wgt, "wgt_operand")
@@ -217,8 +219,8 @@ class MacArray(wiring.Component):
                 m.d.comb += row.lane[number].eq(chosen[number * config.block_in + lane])
 
     def _slide(self, m, rows, of, chosen):
-        """Choose a group of four rows first, then one of them: that of the depthwise product, or
-        for a window the third, to which the tree adds
+        """Select a group of four rows first, then one of them: that of the depthwise product or,
+        for a window, the third, to which the tree adds
 
             first ─► register ─► + second ─► register ─► partial
 
@@ -245,8 +247,8 @@ class MacArray(wiring.Component):
                              for row in rows[lane::config.depthwise_lanes]]
 
     def _in_pairs(self, m, port_bits):
-        """For a depthwise product, the multipliers on the diagonal get the weights of `row`, which
-        are chosen on the way into the register of operands."""
+        """Two products per multiplier. For a depthwise product, the multipliers on the diagonal get
+        the weights of `row`, selected ahead of the operand register."""
         config = self.config
         pack = packing(config, port_bits)
         inp = self._activations(m)
@@ -293,8 +295,8 @@ class MacArray(wiring.Component):
                             windows.sums[number * config.depthwise_lanes + lane])
 
     def _windows(self, m, inp, wgt, chosen, corrections):
-        """Products of windows. Weights are chosen as products are where there are single ones: a
-        group of four rows, then for a depthwise product one of them."""
+        """Products of windows. Weights are selected as products are with one product per
+        multiplier: a group of four rows, then for a depthwise product one of them."""
         config = self.config
         m.submodules.windows = windows = WindowLanes(config)
         m.d.comb += [windows.inp.eq(inp), corrections.window.eq(self.is_window)]

@@ -1,13 +1,13 @@
-"""Two products in one multiplier: rows of the MAC array for FPGAs with few, wide multipliers.
+"""Two products per multiplier: rows of the MAC array for FPGAs with few, wide multipliers.
 
-Two output channels share their activations. Their weights `high` and `low` go into one factor, low
-with an offset that makes it positive, so that the bits of both merely lie side by side:
+Two output channels share their activations. Their weights `high` and `low` are packed into one
+factor, low with an offset that makes it positive, so that their bits do not overlap:
 
     factor      = high × 2**spacing + (low + offset)
     act × factor = act × high × 2**spacing + act × low + act × offset
 
-The last term depends on activations alone. It is taken off together with that of the neighbouring
-channel, for all rows at once (`corrections`).
+The last term depends on activations only. It is subtracted together with that of the neighbouring
+channel, for all rows at once (`Corrections`).
 """
 
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ from .mac_windows import window_shape
 
 @dataclass(frozen=True)
 class Packing:
-    """Where two products lie in one.
+    """The positions of two products in one.
 
     If the factor is wide enough, the fields have room for the sum of two products, and the adder
-    behind a multiplier adds both halves at once. Otherwise the upper bits of the low product lie
-    over the lower bits of the high one: `overlap` bits, of which plain logic then computes what
-    the high product has there.
+    behind a multiplier adds both halves at once. Otherwise the upper bits of the low product
+    overlap the lower bits of the high one by `overlap` bits, and logic computes these bits of the
+    high product separately.
     """
 
-    offset: int         # is added to the low weight
+    offset: int         # added to the low weight
     spacing: int
     overlap: int
 
     @property
     def half(self) -> int:
-        """Makes the low sum positive, so that it borrows nothing from the high one."""
+        """Added to make the low sum positive, so that it does not borrow from the high one."""
         return 0 if self.overlap else 1 << self.spacing - 1
 
 
@@ -47,12 +47,12 @@ def packing(config: Config, port_bits: int) -> Packing:
 
 
 def with_offset(weight):
-    """A signed weight plus the offset: its uppermost bit changes."""
+    """A signed weight plus the offset: its most significant bit is inverted."""
     return Cat(weight[:-1], ~weight[-1])
 
 
 def low_bits(left, right, bits):
-    """The lower bits of a product, in plain logic: only the partial products that reach there."""
+    """The lower bits of a product, in logic: only the partial products that contribute."""
     rows = [Mux(right[place], left[:bits - place], 0) << place for place in range(bits)]
     while len(rows) > 1:
         rows = [sum(rows[at:at + 2])[:bits] for at in range(0, len(rows), 2)]
@@ -60,22 +60,22 @@ def low_bits(left, right, bits):
 
 
 class Corrections(wiring.Component):
-    """What two neighbouring channels have too much in a low sum, as a number to add.
+    """The correction of the low sum of two neighbouring channels, as a number to add.
 
-    Latency: one cycle, as products have. For pairs of channels that take no part in a depthwise
-    product, whose products are zero, it is zero.
+    Latency: one cycle, as for products. It is zero for pairs of channels that take no part in a
+    depthwise product, since their products are zero.
 
     Members
     -------
     inp : In(array of signed(inp_bits))
         Batch × block_in activations.
     depthwise : In(1)
-        Channels are multiplied each by itself.
+        A depthwise product.
     window : In(1)
-        With `depthwise`, they are not multiplied here; if there are windows.
+        With `depthwise`, a window, which is not multiplied here; if the configuration has windows.
     others, diagonal : Out(array of correction_shape)
-        For each row of the batch and pair of channels; `diagonal` is for the row that multiplies
-        this pair in a depthwise product.
+        For each row of the batch and pair of channels; `diagonal` is for the rows that compute this
+        pair of a depthwise product.
     """
 
     def __init__(self, config: Config, packing: Packing):
@@ -113,9 +113,9 @@ class PairedRows(wiring.Component):
 
         inp, factors ─► × ─► products ─► + ─► register ─► two fields ─► + ─► register ─► … ─► sums
 
-    Rate, latency and results are those of two MacRows. A depthwise product is one that these rows
-    compute themselves: all products but those of the channels `diagonal` become zero. With
-    `window`, these do as well, and behind the second register the trees take sums from elsewhere.
+    Rate, latency and results are those of two MacRows. For a depthwise product all products but
+    those of the channels `diagonal` are zeroed. With `window` these are zeroed too, and behind the
+    second register the trees take the sums of WindowLanes.
 
     Members
     -------
@@ -124,13 +124,13 @@ class PairedRows(wiring.Component):
     high, low : In(array of signed(wgt_bits))
         The block_in weights of either channel, those of the low one `with_offset`.
     depthwise : In(1)
-        Keep the products of the diagonal alone.
+        Zero all products but those of the diagonal.
     others, diagonal : In(array of correction_shape)
         From Corrections.
     window : In(1)
-        With `depthwise`, keep no product; for channels of the diagonal, if there are windows.
+        With `depthwise`, zero all products; if the configuration has windows.
     high_window, low_window : In(array of window_shape)
-        What becomes of the sums then, two cycles later, for each row of the batch.
+        The sums to use then, two cycles later, for each row of the batch.
     high_sums, low_sums : Out(array)
         The results for each row of the batch.
     """
@@ -155,7 +155,7 @@ class PairedRows(wiring.Component):
         m = Module()
         pairs = self.config.block_in // 2
         taken = None
-        if self.windows:                    # when their sums are there
+        if self.windows:                    # in the cycle of their sums
             multiplied, taken = Signal(), Signal(name="takes_window")
             m.d.sync += [multiplied.eq(self.window), taken.eq(multiplied)]
         for number in range(self.config.batch):
@@ -165,21 +165,21 @@ class PairedRows(wiring.Component):
                 window = None if taken is None else (taken, self._window(name, number))
                 total = _tree(m, f"{name}_{number}", of_row, window)
                 if name == "low" and self.packing.half:
-                    # Each of the terms is too large by half: together, by the uppermost bit.
+                    # Each of the terms is too large by half: together, by the most significant bit.
                     total = Cat(total[:len(sums[0]) - 1], ~total[len(sums[0]) - 1])
                 m.d.comb += sums[number].eq(total)
         return m
 
     def _window(self, name, number):
-        """The sum of a window in place of those of the first two pairs."""
+        """The sum of a window, to replace those of the first two pairs."""
         if name == "high":
             return self.high_window[number]
         total = self.low_window[number]
-        # Two terms are too large by half, which is as much as the uppermost bit.
+        # Two terms are too large by half, which is the most significant bit.
         return Cat(total[:-1], ~total[-1]) if self.packing.half else total
 
     def _pair(self, m, number, pair):
-        """Multiply two channels and add them up: the high and the low sum of both."""
+        """Multiply two channels. Returns the high and the low sum of their products."""
         products = [self._product(m, number, 2 * pair + place, kept=pair == self.own)
                     for place in range(2)]
         at = number * self.config.block_in // 2 + pair
@@ -197,7 +197,7 @@ class PairedRows(wiring.Component):
         return high, low
 
     def _product(self, m, number, channel, *, kept):
-        """Both products of a channel, and the bits of the high one that the low one covers."""
+        """Both products of a channel, and the bits of the high one that the low one overlaps."""
         config, packing = self.config, self.packing
         act = self.inp[number * config.block_in + channel]
         name = f"{number}_{channel}"
@@ -217,7 +217,7 @@ class PairedRows(wiring.Component):
         return product, covered
 
     def _separate(self, product, covered):
-        """Both products, where they overlap: what is too much there belongs to the low one."""
+        """Separate two products that overlap: the excess in those bits belongs to the low one."""
         spacing, overlap = self.packing.spacing, self.packing.overlap
         upper = (product[spacing:spacing + overlap] - covered)[:overlap].as_signed()
         return ((product[spacing:].as_signed() - upper)[:len(product) - spacing].as_signed(),
@@ -225,8 +225,8 @@ class PairedRows(wiring.Component):
 
 
 def _tree(m, name, terms, window=None):
-    """Add numbers up, with a register behind every level. If the first part of `window` holds, its
-    second one takes the place of the first two."""
+    """Adder tree with a register behind every level. `window` is a condition and a value that then
+    replaces the first two sums."""
     level = 0
     while len(terms) > 1:
         level += 1

@@ -1,4 +1,4 @@
-"""Products of windows where multipliers hold two products each: with multipliers of their own."""
+"""Dedicated multipliers for windows, where those of the array compute two products each."""
 
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
@@ -9,19 +9,19 @@ from ...isa.instructions import WINDOW_TAPS
 
 
 def window_shape(config: Config):
-    """Three products."""
+    """The sum of three products."""
     return signed(config.inp_bits + config.wgt_bits + 2)
 
 
 class WindowLanes(wiring.Component):
-    """Adds up three products a lane: of this cycle and of the two before.
+    """Adds up three products per lane: of this cycle and of the two before.
 
         inp × first ─► register ─► register ─┐
         inp × second ─► register ──────────► + ─► register ─┐
         inp × third ─► register ──────────────────────────► + ─► register ─► sums
 
-    These are three DSP48E1 in a row, each with its adder. Two products of one multiplier only come
-    out of it added to those of its neighbour, so the array has none that could be taken instead.
+    These are three cascaded DSP48E1, each with its adder. In the array, the two products of a
+    multiplier are only available added to those of its neighbour, so they cannot be used here.
 
     Rate: operands in and sums out in every cycle. Latency: two cycles. Never stalls.
 

@@ -17,7 +17,8 @@ assert instructions_of(Engine.LOAD) == (Load,), "another instruction needs hardw
 
 
 class LoadEngine(TransferEngine):
-    """Executes loads in order: one side requests rows from DRAM, the other writes what comes.
+    """Executes loads in order: one side requests rows from DRAM, the other writes the data that
+    arrive.
 
                   ┌─► BurstWalker ► two places ──► requests (bursts)
         commands ─┤
@@ -26,7 +27,7 @@ class LoadEngine(TransferEngine):
                                       beats
 
     Rate: a burst a cycle, and a beat or a tile of padding a cycle (see `LoadWriter`). The request
-    side runs ahead of the write side by as many loads as the queue holds.
+    side runs ahead of the write side by up to as many loads as the queue holds.
 
     Latency: a load that starts in cycle t requests its first burst in t + 3. A beat taken in
     cycle t is written in t + 1. The load ends, and posts, in the cycle after its last write. For
@@ -34,8 +35,8 @@ class LoadEngine(TransferEngine):
 
     Padding that does not fit in a weight is an ILLEGAL fault. For other faults see `BurstWalker`
     and `LoadWriter`; of two in one cycle, that of the older load is reported. From the cycle after
-    a fault or `halts`, nothing starts, is requested or written, nothing is posted but for a write
-    of the cycle before, and beats are swallowed.
+    a fault or `halts` on, nothing starts, is requested or written, nothing is posted except for a
+    write of the previous cycle, and beats are discarded.
 
     Members
     -------
@@ -51,11 +52,11 @@ class LoadEngine(TransferEngine):
     window : Out(segment_lookup)
         The window of DRAM of the next instruction.
     requests : Out(stream of burst_request)
-        Bursts in the order of the rows. One that is not taken holds up the request side only.
+        Bursts in the order of the rows. One that is not taken stalls the request side only.
     beats : In(stream of read_beat)
-        The answers, in the order of the requests. A beat that the write side cannot use yet waits.
+        The data, in the order of the requests. A beat that the write side cannot use yet waits.
     uop, inp, wgt, acc : Out(fill_port)
-        To the scratchpads. A write that is not `ready` waits, and all behind it.
+        To the scratchpads. A write that is not `ready` waits, and stalls all later ones.
     """
 
     def __init__(self, config: Config):
@@ -67,8 +68,7 @@ class LoadEngine(TransferEngine):
     def elaborate(self, platform):
         m = Module()
         m.submodules.writer = writer = LoadWriter(self.config)
-        # Steps are behind memory, which takes longer: so what they need is found out on the way
-        # into a register.
+        # Reading the queue's memory takes long, so what steps need is computed ahead of a register.
         queue = StagedFifo(writer.steps.prepared_layout, QUEUE_DEPTH)
         walker, bursts, started = self._join(m, writer, queue)
         self._request(m, bursts, empty=Const(0))
@@ -76,12 +76,12 @@ class LoadEngine(TransferEngine):
         for target in PORTS:
             wiring.connect(m, getattr(writer, target), wiring.flipped(getattr(self, target)))
         self._report(m, writer, ~queue.empty)
-        # The write side works on older loads than the walker, and these are older than the next.
+        # Loads on the write side are older than those of the walker, and these older than the next.
         self._keep_first_fault(m, writer.fault, walker.fault, self._bad_padding(m, started))
         return m
 
     def _place(self, m, cut, places):
-        """What stands for no burst is left out: there is nobody to tell."""
+        """Drop empty bursts, which nothing waits for."""
         m.d.comb += [places.payload.eq(cut.payload), cut.ready.eq(places.ready),
                      places.valid.eq(cut.valid & ~cut.payload.empty)]
 
@@ -95,7 +95,7 @@ class LoadEngine(TransferEngine):
         ]
 
     def _bad_padding(self, m, started):
-        """The fault of a load that starts with padding that does not fit in a weight."""
+        """The fault of a load whose padding does not fit in a weight."""
         command, bits = self.commands.payload, self.config.wgt_bits
         fields = unpack(Load, command.word)
         high = fields.pad_value[bits - 1:]      # all equal to the sign where the value fits

@@ -1,4 +1,4 @@
-"""The steps of a load: every write of the scratchpad, border and data, in order."""
+"""The steps of a load: every write to the scratchpad, border and data, in order."""
 
 from enum import IntEnum
 
@@ -27,7 +27,7 @@ class Run(IntEnum):
 
 
 class LoadSteps(TileSteps):
-    """Walks the tiles of loads as they lie in the scratchpad: one step is one write.
+    """Iterates over the tiles of loads in scratchpad order: one step is one write.
 
             left       x       right
           ┌──────┬───────────┬───────┐
@@ -40,14 +40,15 @@ class LoadSteps(TileSteps):
 
     For rate, latency and back-pressure see `TileSteps`. A step has these fields of its own:
 
-        data        what is written comes from a beat; otherwise it is padding
+        data        the tile comes from a beat; otherwise it is padding
         pad_value   the padding
         post        engines that get a token when the load is complete
 
     Members
     -------
     instructions : In(stream of prepared_layout)
-        The loads, in order. The one at the head must stay until it is taken, with its last step.
+        The loads, in order. The one at the head stays until it is taken, together with its last
+        step.
     steps : Out(stream of tile_steps.step_layout)
         Every write of each load, border and data, in the order of its tiles.
     """
@@ -78,7 +79,7 @@ class LoadSteps(TileSteps):
         in_last_section, in_last_run = (Signal(name=name, reset_less=True)
                                         for name in ("in_last_section", "in_last_run"))
 
-        # What the step at hand ends when it is taken. DRAM knows only the rows with data.
+        # What the current step ends when it is taken. In DRAM there are only the rows with data.
         line_ends, section_ends = (Signal(name=name) for name in ("line_ends", "section_ends"))
         m.d.comb += [
             line_ends.eq(self.run_ends & in_last_run),
@@ -87,9 +88,9 @@ class LoadSteps(TileSteps):
             self.plane_ends.eq(section_ends & in_last_section),
             self.in_last_run.eq(in_last_run & self.rows.is_last & in_last_section),
         ]
-        # What follows: another run of this line or the first of the next one, which lies in this
-        # section, the next one, or the first one of a plane. Each is known before the choice, and
-        # that before it is known whether the run ends at all.
+        # The next run: in this row, or the first of the next row, which is in this section, in the
+        # next one, or in the first one of a plane. All candidates are computed first, then
+        # selected, before it is known whether the current run ends.
         run_after, section_after = _after(run, widths), _after(section, heights)
         new_section = in_last_run & self.rows.is_last
         new_line, new_plane = self.begins | in_last_run, self.begins | self.new_plane
@@ -160,7 +161,7 @@ def _last(sizes):
 
 
 def _after(part, sizes):
-    """The part that follows, given that one does."""
+    """The next part that is not empty, given that there is one."""
     (first, _), (middle, middle_size), (last, _) = sizes.items()
     return Mux((part == first) & (middle_size != 0), middle, last)
 

@@ -1,4 +1,4 @@
-"""The write side of LOAD: joins the steps of loads with the beats of the bus."""
+"""The write side of LOAD: pairs the steps of loads with the beats of the bus."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -16,16 +16,16 @@ from ..logic import require_entries
 from ..transfer.packing import parts_of
 from .load_steps import LoadSteps
 
-# The scratchpad that each buffer of a load means.
+# The scratchpad of each buffer that a load may name.
 TARGETS = require_entries(buffers_of(Load), {
     Buffer.UOP: "uop", Buffer.INP: "inp", Buffer.WGT: "wgt", Buffer.ACC: "acc",
     Buffer.ACC8: "acc"})
 PORTS = tuple(dict.fromkeys(TARGETS.values()))
-SHARED = TARGETS[Buffer.ACC]                # others never refuse
+SHARED = TARGETS[Buffer.ACC]                # the others are always ready
 
 
 def fill_parts(config: Config, target: str) -> int:
-    """Parts that the fill port of a scratchpad can name."""
+    """Parts of a tile that the fill port of a scratchpad can select."""
     return max(parts_of(config, buffer) for buffer, name in TARGETS.items() if name == target)
 
 
@@ -38,45 +38,43 @@ def fill_port_of(config: Config, target: str) -> Signature:
 class LoadWriter(Component):
     """Writes the border and the data of loads into the scratchpads.
 
-    Rate: one write a cycle: a tile of padding, a beat, or, where smaller tiles have different
-    lanes in the beat and in the scratchpad (see `Packing`), a tile of data. No bubble between
-    rows, one between loads. Latency: the first step can be taken in the second cycle after the load
-    arrived; what is taken in cycle t is written in t + 1, if its port is ready. A load ends in the
-    cycle after its last write, since a port may tell late that it is ready; one that writes nothing
-    ends like a write.
+    Rate: one write a cycle: a tile of padding, a beat, or, where smaller tiles have different lanes
+    in the beat and in the scratchpad (see `Packing`), a tile of data. No bubble between rows, one
+    between loads. Latency: the first step can be taken in the second cycle after the load arrived;
+    a step taken in cycle t is written in t + 1, if its port is ready. A load ends in the cycle
+    after its last write, since `ready` may arrive late; one that writes nothing ends like a write.
 
         LoadSteps ──► two places ──► with its beat ──► two places ──► written
 
-    A step waits while two writes before it wait for their port, and a step with data while there
-    is no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat with an error
-    (READ_ERROR) are not written: in that cycle they raise a fault, after which `stop` must be high.
+    A step waits while two writes before it wait for their port, and a step with data while there is
+    no beat (`wait_memory`). A tile outside its scratchpad (INDEX) and a beat with an error
+    (READ_ERROR) are not written: they raise a fault in that cycle, after which `stop` must be high.
 
     Members
     -------
     instructions : In(stream of prepared_layout)
-        Loads, in order, as `steps.prepare` gives them. Each is taken when its last step has a
-        place.
+        Loads, in order, as `steps.prepare` gives them. Each is taken with its last step.
     beats : In(stream of read_beat)
         The beats of all loads, in order. A beat is taken with the last step that needs it.
     uop, inp, wgt, acc : Out(fill_port)
         To the scratchpads. A write stays until its port is ready.
     stop : In(1)
-        Swallow beats, and write nothing from the next cycle on. What was written in the cycle
-        before may end a load.
+        Discard beats, and write nothing from the next cycle on. A write of the previous cycle may
+        still end a load.
     goes_on : In(1)
-        The opposite of `stop`, for what must not wait for a long wire.
+        The inverse of `stop`, from its own register, for critical paths.
     end : Out(1)
-        A load is complete since the cycle before. From a register, as the next two.
+        A load completed in the previous cycle. From a register, as the next two.
     end_post : Out(len(Engine))
-        The engines that it gives a token to; zero in all other cycles.
+        The engines to post a token to; zero in all other cycles.
     end_position : Out(32)
         Its number in the program.
     fault : Out(FAULT)
-        The oldest write cannot be done. Raised for one cycle, and has no meaning during a stop.
+        The oldest write is not possible. Raised for one cycle; undefined during a stop.
     busy : Out(1)
         A load has arrived and is not complete.
     wait_memory : Out(1)
-        The step at hand lacks its beat.
+        The current step waits for its beat.
     bytes : Out(range(bus_bytes + 1))
         Bytes from DRAM that are written in this cycle.
     """
@@ -118,10 +116,10 @@ class LoadWriter(Component):
         })
 
     def _take(self, m):
-        """Take the next step, and its beat, and have them written."""
+        """Take the next step with its beat, and queue the write."""
         step, beat, write = self.step, self.beats.payload, self.writes.put.payload
         taken, enable = Signal(), Signal()
-        bad, spoiled = Signal(), Signal()       # nothing is written from the first bad step on
+        bad, spoiled = Signal(), Signal()       # this step is faulty; it or an earlier one is
         with m.If(taken & bad):
             m.d.sync += spoiled.eq(1)
         m.d.comb += [
@@ -173,15 +171,15 @@ class LoadWriter(Component):
         return result
 
     def _write(self, m):
-        """Do the oldest write, unless it has to wait or something is wrong with it."""
+        """Do the oldest write, unless it has to wait or is faulty."""
         write, pending = self.writes.take.payload, self.writes.take.valid
         shared = getattr(self, SHARED)
-        may_write = Signal(init=1)          # a cycle later, since it has far to go
+        may_write = Signal(init=1)          # registered, since its net is long
         m.d.sync += may_write.eq(self.goes_on)
         for target, addressed in zip(PORTS, write.targets, strict=True):
             port = getattr(self, target)
             m.d.comb += [
-                # The banks say whether it is the accumulator.
+                # `banks` implies that it is the accumulator.
                 port.enable.eq(~self.writes.vacant & (addressed | (target == SHARED)) & may_write),
                 port.index.eq(write.index), port.part.eq(write.part),
                 port.whole.eq(write.whole), port.lanes.eq(write.word_lanes),
@@ -193,14 +191,14 @@ class LoadWriter(Component):
             goes.eq(pending & shared.ready & self.goes_on),
             self.writes.take.ready.eq(shared.ready),
             ends.eq(goes & write.ends),
-            # These as an AND, or a reset would be made of it, which is a longer way.
+            # An explicit AND: synthesis would otherwise infer a reset, which is slower.
             self.bytes.eq(write.bytes & goes.replicate(len(write.bytes))),
             self.fault.position.eq(write.position),
         ]
         m.d.sync += [self.end.eq(ends),
                      self.end_post.eq(write.post & goes.replicate(len(write.post))),
                      self.end_position.eq(write.position)]
-        with m.If(pending):                 # once there is a stop, nobody asks
+        with m.If(pending):                 # not used during a stop
             with m.If(write.outside):
                 m.d.comb += self.fault.cause.eq(Fault.INDEX)
             with m.Elif(write.broken):

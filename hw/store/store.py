@@ -16,7 +16,7 @@ from .store_reader import StoreReader, word_bits
 
 assert instructions_of(Engine.STORE) == (Store,), "another instruction needs hardware here"
 
-# A burst whose answer is awaited, or a store without bursts.
+# A burst whose response is pending, or a store without bursts.
 AWAITED = data.StructLayout({"last": 1, "empty": 1, "post": len(Engine),
                              "position": POSITION_BITS})
 
@@ -32,14 +32,14 @@ class StoreEngine(TransferEngine):
 
     Rate: a burst a cycle, and a beat a cycle (see `StoreReader`). Latency: a store that starts in
     cycle t requests its first burst in t + 3 and takes its first step in t + 3, so that its first
-    beat is offered in t + 6. A store ends, and posts, in the cycle in which the answer to its
+    beat is offered in t + 6. A store ends, and posts, in the cycle in which the response to its
     last burst arrives; one without bursts as soon as it is the oldest. For when a store can start
-    see `TransferEngine`. A burst waits while the list of those awaited is full (`list_full`).
+    see `TransferEngine`. A burst waits while the list of pending responses is full (`list_full`).
 
-    A segment that is not writable counts as a window of no bytes. For faults see `BurstWalker` and
-    `StoreReader`; an answer with an error is a WRITE_ERROR. Of two in one cycle, that of the older
-    store is reported. From the cycle after a fault or `halts`, nothing starts, is requested,
-    offered or posted; the writer completes bursts that lack beats without writing.
+    A segment that is not writable is treated as an empty window. For faults see `BurstWalker` and
+    `StoreReader`; an error response is a WRITE_ERROR. Of two in one cycle, that of the older store
+    is reported. From the cycle after a fault or `halts` on, nothing starts, is requested, offered
+    or posted; the writer completes open bursts without writing.
 
     Members
     -------
@@ -48,23 +48,23 @@ class StoreEngine(TransferEngine):
     tokens : Out(tokens)
         Taken at the start of a store, posted at its end.
     events : Out(events)
-        `bytes` counts those with strobes; `wait_memory` the cycles in which a beat is not taken,
-        or in which all have been and answers are awaited.
+        `bytes` counts those with strobes; `wait_memory` the cycles in which a beat is not taken, or
+        all have been and responses are pending.
     halts : In(1)
         Start, request, offer and post nothing from the next cycle on.
     window : Out(segment_lookup)
         The window of DRAM of the next instruction.
     requests : Out(stream of burst_request)
-        Bursts in the order of the rows. One that is not taken holds up the request side only.
+        Bursts in the order of the rows. One that is not taken stalls the request side only.
     beats : Out(stream of write_beat)
         The beats of all bursts, in the order of the requests, whether or not these were taken.
     answers : In(stream of 1 bit)
-        One for each burst, in order: whether it met an error. Taken at once, unless a store
-        without bursts is to be completed first.
+        Responses, one for each burst in order: whether it failed. Taken at once, unless a store
+        without bursts must complete first.
     out : Out(read_port)
         From the result scratchpad, whole words.
     acc : Out(granted_read_port)
-        From the accumulator. A read that is not granted is asked for again.
+        From the accumulator. A read that is not granted is requested again.
     """
 
     def __init__(self, config: Config):
@@ -78,8 +78,8 @@ class StoreEngine(TransferEngine):
     def elaborate(self, platform):
         m = Module()
         m.submodules.reader = reader = StoreReader(self.config)
-        # Two more than bursts in flight: an answer is on its way through the writer for a cycle,
-        # and a store without bursts may stand between.
+        # Two more than bursts in flight: a response takes a cycle through the writer, and a store
+        # without bursts may be in between.
         m.submodules.awaited = awaited = RegisteredFifo(AWAITED, self.config.writes_in_flight + 2)
         queue = RegisteredFifo(reader.steps.prepared_layout, QUEUE_DEPTH)
         walker, bursts, _ = self._join(m, reader, queue)
@@ -94,7 +94,7 @@ class StoreEngine(TransferEngine):
                                        | (awaited.take.valid & ~reader.busy)),
             self.events.bytes.eq(reader.bytes),
         ]
-        # Answers are to older stores than those that are read, and reads are behind the walker.
+        # Responses belong to older stores than reads do, and reads to older ones than the walker.
         self._keep_first_fault(m, bad_answer, reader.fault, walker.fault)
         return m
 
@@ -102,7 +102,7 @@ class StoreEngine(TransferEngine):
         return Mux(segment.writable, segment.size, 0)
 
     def _await(self, m, bursts, awaited):
-        """Request bursts, and note each in the list of those whose answer is awaited."""
+        """Request bursts, and add each to the list of pending responses."""
         list_full = Signal()
         self._request(m, bursts, empty=bursts.payload.empty, may_go=~list_full)
         m.d.comb += [
@@ -112,7 +112,7 @@ class StoreEngine(TransferEngine):
         ]
 
     def _complete(self, m, awaited):
-        """Cross off the oldest entry of the list, which may end its store. Returns its fault."""
+        """Remove the oldest entry from the list, which may end its store. Returns its fault."""
         oldest, waiting = awaited.take.payload, awaited.take.valid
         over, answered_badly, ended = (
             Signal(name=name) for name in ("over", "answered_badly", "ended"))

@@ -18,7 +18,7 @@ from .store_steps import StoreSteps
 
 assert {*buffers_of(Store)} == {Buffer.OUT, Buffer.ACC}, "another buffer needs hardware here"
 
-QUEUE_DEPTH = 5             # beats; those on their way from a read to the queue included
+QUEUE_DEPTH = 5             # beats, including those between a read and the queue
 
 
 def word_bits(config: Config) -> int:
@@ -27,25 +27,24 @@ def word_bits(config: Config) -> int:
 
 
 class StoreReader(Component):
-    """Gathers the beats of stores.
+    """Reads tiles and assembles the beats of stores.
 
     Rate: one step a cycle: a beat, or, where smaller tiles have different lanes in the scratchpad
-    and in the beat (see `Packing`), a tile. A tile of several beats is read once. No bubble
-    between rows, one between stores. Latency: the first step can be taken in the second cycle after
-    the store arrived; what is taken in cycle t lands in t + 3, when the data of its read are there,
-    and a beat that is then complete is offered from t + 4 on.
+    and in the beat (see `Packing`), a tile. A tile of several beats is read once. No bubble between
+    rows, one between stores. Latency: the first step can be taken in the second cycle after the
+    store arrived; a step taken in cycle t lands in t + 3, when its data are valid, and a beat that
+    is then complete is offered from t + 4 on.
 
         StoreSteps ──► two places ──► read ──► one, two, three cycles ago ──► beat ──► queue
 
-    A step waits while five beats are under way between a read and the writer (`reserved`), and
-    while the accumulator does not grant its read. A tile outside its scratchpad is
-    not read and raises a fault (INDEX) for one cycle, after which `stop` must be high.
+    A step waits while five beats are in flight between a read and the writer (`reserved`), and
+    while the accumulator does not grant its read. A tile outside its scratchpad is not read and
+    raises a fault (INDEX) for one cycle, after which `stop` must be high.
 
     Members
     -------
     instructions : In(stream of prepared_layout)
-        Stores, in order, as `steps.prepare` gives them. Each is taken when its last step has a
-        place.
+        Stores, in order, as `steps.prepare` gives them. Each is taken with its last step.
     out : Out(read_port)
         From the result scratchpad, whole words: the tile and all that share a beat with it.
     acc : Out(granted_read_port)
@@ -55,13 +54,13 @@ class StoreReader(Component):
     stop : In(1)
         Read nothing, offer nothing.
     goes_on : In(1)
-        The opposite of `stop`, for what must not wait for a long wire.
+        The inverse of `stop`, from its own register, for critical paths.
     fault : Out(FAULT)
-        The step at hand is outside its scratchpad. Has no meaning during a stop.
+        The current step is outside its scratchpad. Undefined during a stop.
     bytes : Out(range(bus_bytes + 1))
-        Bytes of the step that was taken in the cycle before.
+        Bytes of the step that was taken in the previous cycle.
     busy : Out(1)
-        There is a step to take, or a beat under way.
+        There is a step to take, or a beat in flight.
     """
 
     def __init__(self, config: Config):
@@ -96,7 +95,8 @@ class StoreReader(Component):
                 self.config, read & (step.buffer == Buffer.ACC), step.index)),
             reads.put.payload.freely.eq(~step.outside & ~(step.read & (step.buffer == Buffer.ACC))),
         ]
-        # Only the position of a step outside matters, and after the first no other is taken.
+        # The position only matters for a faulty step, and no step is taken after the first of
+        # these.
         found, position = Signal(), Signal.like(step.position, name="position", reset_less=True)
         with m.If(~found):
             m.d.sync += [found.eq(step.outside & reads.put.valid & reads.put.ready),
@@ -120,7 +120,7 @@ class StoreReader(Component):
             self.out.enable.eq(attempt & read.from_out),
             self.acc.enable.eq(attempt), self.acc.banks.eq(read.banks),
             self.out.index.eq(step.index), self.acc.index.eq(step.index),
-            # Whether there is a step at all does not matter to those behind it.
+            # `ready` need not depend on whether there is a step.
             ready.eq(room & self.goes_on & (read.freely | self.acc.granted)),
             taken.eq(self.reads.take.valid & ready),
             self.busy.eq(self.instructions.valid | self.reads.take.valid | (self.reserved != 0)),
@@ -149,10 +149,10 @@ class StoreReader(Component):
         return under_way[-1]
 
     def _land(self, m, landing):
-        """Put what was read in its place of the beat; queue the beat when it is complete."""
+        """Merge the data that were read into the beat; queue the beat when it is complete."""
         m.submodules.queue = queue = RegisteredFifo(
             write_beat(self.config), QUEUE_DEPTH, reserved=True)
-        held = Signal(write_beat(self.config))          # a beat of which tiles are missing
+        held = Signal(write_beat(self.config))          # an incomplete beat
         beat = Signal(write_beat(self.config))
         mask = Cat(each.replicate(8) for each in landing.strobe)
         m.d.comb += [
@@ -170,7 +170,7 @@ class StoreReader(Component):
 
     def _from_out(self, m, landing):
         tile, bus = 8 * self.config.tile_bytes(Buffer.OUT), self.config.bus_bits
-        word = register(m, self.out.data, "out_data")       # as late as those of the accumulator
+        word = register(m, self.out.data, "out_data")       # to match the accumulator's latency
         if tile >= bus:
             return word.word_select(landing.part, bus)[:bus]
         alone = Signal(tile)

@@ -1,4 +1,4 @@
-"""The steps of a store: every read of the scratchpad and where it goes in a beat, in order."""
+"""The steps of a store: every read of the scratchpad and its position in a beat, in order."""
 
 from ...isa.config import Config
 from ...isa.instructions import Store
@@ -6,19 +6,20 @@ from ..transfer.tile_steps import TileSteps
 
 
 class StoreSteps(TileSteps):
-    """Walks the tiles of stores in the order in which DRAM gets them: one step is one read, or
-    one more part of a tile that was read before.
+    """Iterates over the tiles of stores in DRAM order: one step is one read, or another part of the
+    tile read before.
 
     For rate, latency and back-pressure see `TileSteps`. A step has one field of its own:
 
-        read        read the tile; otherwise the step takes another part of the one read last
+        read        read the tile; otherwise the step uses another part of the one read last
 
     Members
     -------
     instructions : In(stream of prepared_layout)
-        The stores, in order. The one at the head must stay until it is taken, with its last step.
+        The stores, in order. The one at the head stays until it is taken, together with its last
+        step.
     steps : Out(stream of tile_steps.step_layout)
-        What goes into the beats of each store, in order.
+        The content of the beats of each store, in order.
     """
 
     def __init__(self, config: Config):

@@ -1,1 +1,1 @@
-"""What LOAD and STORE share: walking boxes in DRAM, and packing tiles into beats."""
+"""Shared by LOAD and STORE: bursts of a box in DRAM, and the packing of tiles into beats."""

@@ -1,4 +1,4 @@
-"""Walks the rows of a box in DRAM, checks each against its window and cuts it into bursts."""
+"""Splits the rows of a box in DRAM into bursts, and checks each row against its window."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
 from amaranth.lib import data, stream
@@ -16,14 +16,14 @@ _WIDTHS = widths_of(Load)
 COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
 MOST_BEATS = 64                         # of a burst
 
-# A row starts where a row that was inside its window started (32 bits, no sign), plus a stride
-# (32 bits, signed), and is no longer than 2**28 bytes: its first and last byte fit in 34 bits.
+# A row starts at the start of a row inside the window (32 bits, unsigned) plus a stride (32 bits,
+# signed), and has at most 2**28 bytes: addresses of its first and last byte fit in 34 bits.
 REACH_BITS = SIZE_BITS + 2
-CELL_BITS = 20                          # of 64 beats of 8 bytes or more: a row has fewer than 2**20
+CELL_BITS = 20                          # bursts a row: 64 beats of 8 bytes or more each
 
 
 def box_layout(config: Config) -> data.StructLayout:
-    """A box of rows in a window, and what travels with it from instruction to completion."""
+    """A box of rows in a window, and the fields that travel with it."""
     return data.StructLayout({
         "buffer": Shape.cast(Buffer),
         "planes": COUNT_BITS, "rows": COUNT_BITS, "tiles": COUNT_BITS,
@@ -38,7 +38,7 @@ def burst_layout(config: Config) -> data.StructLayout:
     """A burst; `beats` is one less than their number.
 
     last        the last of its box
-    empty       the only one of a box without bytes: it stands for no burst
+    empty       the only one of an empty box: no burst
     """
     return data.StructLayout({
         "address": config.address_bits, "beats": BURST_BEATS_BITS, "last": 1, "empty": 1,
@@ -47,7 +47,7 @@ def burst_layout(config: Config) -> data.StructLayout:
 
 
 def set_box(m: Module, box, fields, position: Value, *, base: Value, size: Value) -> None:
-    """Describe the box of a load or a store: its instruction's fields, in a window of DRAM."""
+    """Drive the box of a load or a store from the instruction's fields and a window of DRAM."""
     m.d.comb += [
         box.buffer.eq(fields.buffer),
         Cat(box.planes, box.rows, box.tiles).eq(Cat(fields.shape)),
@@ -59,20 +59,20 @@ def set_box(m: Module, box, fields, position: Value, *, base: Value, size: Value
 
 
 class BurstWalker(Component):
-    """Turns a box into bursts that neither cross 4 KiB nor leave the box's window.
+    """Splits a box into bursts that neither cross 4 KiB nor leave the box's window.
 
-    A box has planes of rows of tiles. Bursts are cut at multiples of 64 beats, which divide 4 KiB.
-    They are whole beats: where tiles are smaller, the first and the last beat of a row may hold
-    bytes outside it. A box without bytes gives one burst marked `empty`.
+    A box has planes of rows of tiles. Bursts are split at multiples of 64 beats, which divide 4
+    KiB. They have whole beats: with smaller tiles, the first and the last beat of a row may hold
+    bytes outside it. An empty box gives one burst marked `empty`.
 
     Rate: a burst a cycle while bursts are taken, also from row to row. Latency: the first burst is
     valid two cycles after its box was taken. A box is taken when none is held: at the earliest in
-    the cycle after the last row of the one before was handed over to be cut.
+    the cycle after the last row of the previous one went to the splitter.
 
-    A box is faulty when its offset or a stride is not a multiple of its tile (ALIGNMENT), or when
-    a row leaves the window (ADDRESS). Rows are judged one by one, in order: the bursts of the rows
-    before a bad one have been issued, those of the bad one are not. A fault is raised for one
-    cycle, that in which the row's first burst would be valid, and `stop` must be high in the next.
+    A box is faulty when its offset or a stride is not a multiple of its tile (ALIGNMENT), or when a
+    row leaves the window (ADDRESS). Rows are checked one by one, in order: bursts of the rows
+    before a faulty one are issued, its own are not. A fault is raised for one cycle, that in which
+    the row's first burst would be valid, and `stop` must be high in the next.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ class BurstWalker(Component):
     Members
     -------
     boxes : In(stream of box_layout)
-        What to walk. The low twelve bits of `base` are taken as zero.
+        The boxes, in order. The low twelve bits of `base` are taken as zero.
     bursts : Out(stream of burst_layout)
         The bursts of each box, row by row. One that is not taken stays.
     fault : Out(FAULT)
-        The row at hand cannot be walked. Raised for one cycle.
+        The current row is not allowed. Raised for one cycle.
     stop : In(1)
         Issue nothing. No box may be offered then.
     busy : Out(1)
@@ -107,7 +107,7 @@ class BurstWalker(Component):
         m = Module()
         self.beat_bits = exact_log2(self.config.bus_bytes)
         self.held = Signal()                                    # a box, at one of its rows
-        self.free = Signal(init=1)          # none: for those who do not wait with all of a box
+        self.free = Signal(init=1)          # ~held, with low fan-out
         self.box = Signal(box_layout(self.config), reset_less=True)
         self.misaligned = Signal(reset_less=True)
         self.empty = Signal(reset_less=True)
@@ -121,8 +121,8 @@ class BurstWalker(Component):
         return m
 
     def _walk(self, m):
-        """Go from row to row as they are handed over. While no box is held, what is offered is
-        taken down, whether or not it is valid: that is all that the many registers wait for."""
+        """Advance from row to row as the splitter takes them. While no box is held, the offered one
+        is loaded whether or not it is valid, so that the many registers have a simple enable."""
         offered, box = self.boxes.payload, self.box
         plane_start, plane_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
                                   for name in ("plane_start", "plane_end"))     # of its first row
@@ -167,8 +167,8 @@ class BurstWalker(Component):
                              self.row_end.eq(self.row_end + box.row_stride)]
 
     def _by_buffer(self, function):
-        """A function of the size of the offered box's tiles: a choice among sizes, which are fewer
-        than buffers."""
+        """A function of the tile size of the offered box: a multiplexer over sizes, of which there
+        are fewer than buffers."""
         sizes: dict[int, list[Buffer]] = {}
         for buffer in self.buffers:
             sizes.setdefault(self.config.tile_bytes(buffer), []).append(buffer)
@@ -176,16 +176,16 @@ class BurstWalker(Component):
                       for tile, buffers in sizes.items()])
 
     def _cut(self, m):
-        """Cut the row that was handed over last into bursts, unless it is a bad one.
+        """Split the current row into bursts, unless it is faulty.
 
-        The registers of a row `advance` whenever there is nothing left to cut, whether or not
-        another row is handed over; behind a bad row or a stop they mean nothing.
+        The registers of a row `advance` whenever nothing is left to split, whether or not another
+        row comes; behind a faulty row or a stop they are undefined.
         """
         here = Signal(SIZE_BITS - self.beat_bits, reset_less=True)      # next beat of the window
         grid = exact_log2(MOST_BEATS)
         last_beat = Signal(grid, reset_less=True)               # of the row, in its burst
         more = Signal(CELL_BITS, reset_less=True)               # bursts after this one
-        ends_row = Signal(reset_less=True)                      # there is none
+        ends_row = Signal(reset_less=True)                      # more == 0
         base = Signal(self.config.address_bits, reset_less=True)
         final = Signal(reset_less=True)
         no_bytes = Signal(reset_less=True)
@@ -193,7 +193,7 @@ class BurstWalker(Component):
         burst = self.bursts.payload
         post, position = (Signal.like(each, name=name, reset_less=True) for name, each
                           in (("post", burst.post), ("position", burst.position)))
-        self.cutting = Signal()                         # a row is being cut
+        self.cutting = Signal()                         # a row is being split
         sound = Signal()
 
         page = exact_log2(PAGE_BYTES)
@@ -232,12 +232,12 @@ class BurstWalker(Component):
                          ends_row.eq(more == 1)]
 
     def _find_fault(self):
-        """What is wrong with the row at hand, if anything."""
+        """The fault of the current row, if any."""
         outside = (self.row_start < 0) | (self.row_end >= self.box.size)
         return Mux(self.misaligned, Fault.ALIGNMENT,
                    Mux(outside & ~self.empty, Fault.ADDRESS, Fault.NONE))
 
 
 def _low(value: Value, tile: int) -> Value:
-    """The part of a number of bytes that is less than a tile."""
+    """A byte count modulo the size of a tile."""
     return value.as_unsigned()[:exact_log2(tile)] if tile > 1 else Const(0)

@@ -1,4 +1,4 @@
-"""How tiles lie in beats: what one step moves between a beat of the bus and a scratchpad."""
+"""The layout of tiles in beats: what one step moves between a beat and a scratchpad."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib.wiring import Component, In, Out
@@ -9,35 +9,35 @@ from ...isa.instructions import Buffer
 from ..interfaces import bits_for
 from .burst_walker import COUNT_BITS
 
-ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)     # a word is one tile, whatever a beat holds
+ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)     # a word is one tile, whatever the bus width
 
 
 def parts_of(config: Config, buffer: Buffer) -> int:
-    """Beats that a tile takes; 1 where it takes one or less."""
+    """Beats of a tile, at least 1."""
     return max(1, config.tile_bytes(buffer) // config.bus_bytes)
 
 
 def lanes_of(config: Config, buffer: Buffer) -> int:
-    """Tiles that a beat can hold; 1 where a tile takes one or more."""
+    """Tiles in a beat, at least 1."""
     return max(1, config.bus_bytes // config.tile_bytes(buffer))
 
 
 class Packing(Component):
-    """The step at hand along a run of tiles. Combinational.
+    """The current step along a run of tiles. Combinational.
 
     A tile of a beat or more moves beat by beat, each a `part` of it. Smaller tiles share a beat;
-    their place in it, the lane, follows from the DRAM address:
+    their position in it, the lane, follows from the DRAM address:
 
         beat    [ lane 3 | lane 2 | lane 1 | lane 0 ]        ¼ beat a tile
         word    [ lane 3 | lane 2 | lane 1 | lane 0 ]        of the scratchpad: by tile index
 
-    Where a tile's lane is the same in both, all tiles that the beat and the row have left move in
-    one step, `together`. Otherwise, and in the accumulator, where a word is one tile, one moves at
-    a time. A tile of padding moves without a beat, one at a time.
+    If a tile's lane is the same in both, all tiles left in the beat and the row move in one step,
+    `together`. Otherwise, and in the accumulator, where a word is one tile, one moves at a time.
+    Tiles of padding move one at a time, without a beat.
 
-    Whether tiles move together is the same for a whole run, and whether a step `fits` all that is
-    left of it is known a step ahead. Whoever walks keeps this in registers, and `last_part` and
-    `within` as well: `begin` tells them for the first step of a run, outputs for those that follow.
+    Whether tiles move together is the same for a whole run, and whether a step `fits` the rest of
+    it is known one step ahead. The caller holds these, `last_part` and `within` in registers:
+    `begin` gives their values for the first step of a run, outputs those for the next step.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Packing(Component):
     Members
     -------
     buffer : In(Buffer)
-        The scratchpad, and how its tiles lie in DRAM.
+        The scratchpad, and the layout of its tiles in DRAM.
     lanes, parts : In(lane, or part)
         Tiles in a beat, or beats of a tile, less one, as `prepare` gives them.
     padding : In(1)
@@ -54,25 +54,25 @@ class Packing(Component):
     together : In(1)
         Tiles that share a beat move in one step.
     fits : In(1)
-        As many tiles are left as the step can move, or fewer.
+        The step can move all tiles that are left.
     within : In(range(2 * bus_bytes + 1))
-        Tiles that this step and the next can move, where they move together.
+        Tiles that this step and the next can move, if they move together.
     index : In(INDEX_BITS + 1)
-        The tile of the scratchpad, inside it or not.
+        The tile of the scratchpad, in range or not.
     part : In(part of a tile)
         The part of this tile that moves next.
     last_part : In(1)
-        It is the last one, or all of the tile moves.
+        It is the last one, or the whole tile moves.
     lane : In(lane of a beat)
         The lane of this tile in its beat.
     left : In(COUNT_BITS)
-        Tiles of the run that have not moved: at least one.
+        Tiles left in the run, at least one.
     outside : Out(1)
-        The step reaches a tile that the scratchpad does not have.
+        The step includes a tile out of range.
     advance : Out(range(bus_bytes + 1))
-        Tiles whose move is complete with this step, if it does not end the run.
+        Tiles that this step completes, if it does not end the run.
     alone : Out(1)
-        One tile moves, between different lanes of beat and word.
+        A single tile moves, between different lanes of beat and word.
     word_lane : Out(lane of a beat)
         The lane of the tile in its word.
     word_lanes : Out(bus_bytes)
@@ -82,17 +82,17 @@ class Packing(Component):
     bytes : Out(range(bus_bytes + 1))
         The number of these bytes.
     ends_beat : Out(1)
-        Nothing of this beat is left after the step.
+        The step is the last one of this beat.
     next_part : Out(part of a tile)
-        `part` of the step that follows in this run.
+        `part` of the next step in this run.
     next_lane : Out(lane of a beat)
-        `lane` of the step that follows in this run.
+        `lane` of the next step in this run.
     next_last_part, next_fits : Out(1)
-        `last_part` and `fits` of the step that follows in this run.
+        `last_part` and `fits` of the next step in this run.
     next_ends_row : Out(1)
-        Nothing of this run is left after the step that follows.
+        The next step is the last one of this run.
     next_within : Out(range(2 * bus_bytes + 1))
-        `within` of the step that follows in this run.
+        `within` of the next step in this run.
     """
 
     def __init__(self, config: Config, buffers: tuple[Buffer, ...]):
@@ -116,10 +116,10 @@ class Packing(Component):
             "next_within": Out(range(2 * config.bus_bytes + 1)),
         })
 
-    # What is known of an instruction before its first step.
+    # Computed from an instruction before its first step.
 
     def prepared_layout(self) -> dict[str, ShapeLike]:
-        """What `prepare` finds out about rows of tiles.
+        """What `prepare` computes about rows of tiles.
 
         lanes, parts    tiles in a beat and beats of a tile, less one: masks
         shared          tiles of a beat may move together
@@ -145,7 +145,8 @@ class Packing(Component):
         ]
 
     def lane_of(self, buffer: Value, place: Value) -> Value:
-        """The lane of a tile that starts at a byte of DRAM. Also of strides, as differences."""
+        """The lane of a tile that starts at a byte of DRAM; of a stride, the difference of
+        lanes."""
         lane = Const(0, self.lane_bits)
         for each in self.buffers:
             lanes = lanes_of(self.config, each)
@@ -171,7 +172,7 @@ class Packing(Component):
         return {"together": together, "fits": fits, "within": 2 * prepared.lanes - lane + 2}
 
     def _by_buffer(self, buffer, function):
-        """A number that depends on the buffer."""
+        """Select a number by buffer."""
         result = Const(0)
         for each in self.buffers:
             result = Mux(buffer == each, Const(int(function(each))), result)
@@ -179,7 +180,7 @@ class Packing(Component):
 
     def elaborate(self, platform):
         m = Module()
-        room = Signal(self.lane_bits)               # lanes behind this one to the end of the beat
+        room = Signal(self.lane_bits)               # lanes after this one in the beat
         more = Signal(self.lane_bits)               # those of them that the step moves
         m.d.comb += [
             room.eq(~self.lane & self.lanes),
@@ -191,7 +192,7 @@ class Packing(Component):
             self.ends_beat.eq(~self.padding & (self.together | self.fits | (room == 0))),
             self.next_part.eq(Mux(self.padding, 0, (self.part + 1) & self.parts)),
             self.next_last_part.eq(self.padding | (self.next_part == self.parts)),
-            # Written so that it is no enable of a register, which would come late.
+            # Written so that synthesis infers no enable, which would arrive late.
             self.next_lane.eq(Mux(self.together, 0, (self.lane + ~self.padding) & self.lanes)),
             self.next_fits.eq(Mux(self.together, self.left <= self.within,
                                   Mux(self.last_part, self.left == 2, self.fits))),
@@ -205,11 +206,11 @@ class Packing(Component):
         return m
 
     def _measure(self, m, buffer, more):
-        """What depends on the size of a tile and of the scratchpad."""
+        """Drive what depends on the size of a tile and of the scratchpad."""
         tile, lanes = self.config.tile_bytes(buffer), lanes_of(self.config, buffer)
         tiles = self.config.tiles(buffer)
         reached = self.index
-        if tiles < lanes:               # otherwise a word is all inside or all outside
+        if tiles < lanes:               # otherwise a word is in range or not as a whole
             reached = self.index + more
         moved = _run(self.lane[:bits_for(lanes)], more, lanes) if lanes > 1 else Const(1)
         size = min(tile, self.config.bus_bytes)
@@ -221,5 +222,5 @@ class Packing(Component):
 
 
 def _run(first, more, lanes):
-    """A mask of lanes: the first one and some more."""
+    """A mask of lanes: `first` and `more` lanes after it."""
     return Cat((first <= lane) & (lane <= first + more) for lane in range(lanes))

@@ -1,4 +1,4 @@
-"""What LoadSteps and StoreSteps have in common: instructions come in, steps along tiles go out."""
+"""The base of LoadSteps and StoreSteps: turns instructions into steps along tiles."""
 
 from collections.abc import Sequence
 
@@ -36,7 +36,7 @@ def step_layout(packing: Packing, carried: Sequence[str],
 
 
 class TileSteps(Component):
-    """Walks the tiles of instructions that move a box: planes of rows of tiles.
+    """Iterates over the tiles of instructions that move a box: planes of rows of tiles.
 
     Rate: one step a cycle while steps are taken, and one cycle without a step between two
     instructions. Latency: the first step is valid in the cycle after its instruction reached the
@@ -55,8 +55,8 @@ class TileSteps(Component):
     Members
     -------
     instructions : In(stream of prepared_layout)
-        The instructions, in order, as `prepare` gives them. The one at the head must stay until it
-        is taken.
+        The instructions, in order, as `prepare` gives them. The one at the head stays until it is
+        taken.
     steps : Out(stream of step_layout)
         The steps of each instruction, in the order of its tiles.
     """
@@ -77,7 +77,7 @@ class TileSteps(Component):
         })
 
     def prepare(self, m, command, prepared) -> None:
-        """Drive what the unit is given from a command."""
+        """Drive the unit's form of an instruction from a command."""
         packing, fields = self.packing, unpack(self.instruction, command.word)
 
         def lane(place):
@@ -99,10 +99,11 @@ class TileSteps(Component):
         self.fields = unpack(self.instruction, self.prepared.command.word)
         self.begins, self.moved, self.goes = Signal(init=1), Signal(), Signal()
         begun = Signal()                        # the counters belong to the instruction at the head
-        m.d.comb += [                           # ... or not: two registers, as both have far to go
+        m.d.comb += [                           # ... or not: two registers, for long nets
             self.steps.valid.eq(begun),
             self.moved.eq(self.steps.valid & self.steps.ready),
-            # A step is taken, or the first one is found out: whatever changes waits for no more.
+            # A step is taken, or the first one is being computed: the only enable of these
+            # registers.
             self.goes.eq(self.begins | self.steps.ready),
             self.instructions.ready.eq(self.moved & self.steps.payload.last),
         ]
@@ -111,14 +112,14 @@ class TileSteps(Component):
         with m.If(self.instructions.ready):
             m.d.sync += [begun.eq(0), self.begins.eq(1)]
 
-        self.tiles_left = Signal(COUNT_BITS, reset_less=True)       # of the run, this one included
+        self.tiles_left = Signal(COUNT_BITS, reset_less=True)       # in the run, including this one
         self.rows, self.planes = Countdown("rows"), Countdown("planes")
-        self.run_ends = Signal(reset_less=True)     # with the step at hand, as the others
-        self.run_goes_on = Signal(reset_less=True)  # or not: for what tells the end of all
+        self.run_ends = Signal(reset_less=True)     # with the current step, as the others
+        self.run_goes_on = Signal(reset_less=True)  # the inverse, for `last`
         self.row_ends, self.plane_ends = (Signal(name=name) for name in ("row_ends", "plane_ends"))
         self.in_last_run = Signal()                 # of the plane
-        # The first run: whether it has data, and otherwise whether it has a single tile. The same
-        # of the run that follows, if one does, and whether that begins another plane or row.
+        # Of the first run: whether it has data, and otherwise whether it is a single tile. The same
+        # of the next run, if there is one, and whether that begins another plane or row.
         self.first_data, self.first_single = (Signal(name=name)
                                               for name in ("first_data", "first_single"))
         self.next_data, self.next_single = (Signal(name=name)
@@ -131,29 +132,29 @@ class TileSteps(Component):
         self._describe_own(m)
         return m
 
-    # What the subclass adds.
+    # Hooks of the subclass.
 
     def _prepared_layout(self):
-        """What else is found out about an instruction before it is given to the unit."""
+        """Further fields computed from an instruction before it reaches the unit."""
         return {}
 
     def _prepare(self, m, fields, prepared):
-        """Drive that, and `empty`, for an instruction that moves nothing."""
+        """Drive these, and `empty`, for an instruction that moves nothing."""
         raise NotImplementedError
 
     def _count_rows(self, m):
-        """Count tiles and rows. Drives what is said about the first run and the next one, and what
-        the step at hand ends when it is taken, besides its run:
+        """Count tiles and rows. Drives the properties of the first run and of the next one, and
+        what the current step ends besides its run when it is taken:
 
-        row_ends        DRAM goes on in another row
+        row_ends        the row of DRAM is complete
         plane_ends      the plane is complete
         in_last_run     the plane is complete if the run is
         """
         raise NotImplementedError
 
     def _pitches(self):
-        """Tiles of the scratchpad from plane to plane, and from row to row: None where each row
-        follows right after the one before.
+        """Pitch in tiles of the scratchpad, from plane to plane and from row to row; None if rows
+        are contiguous.
         """
         raise NotImplementedError
 
@@ -161,7 +162,7 @@ class TileSteps(Component):
         """Drive the unit's own fields."""
         raise NotImplementedError
 
-    # What both have.
+    # Common to both.
 
     def _count_planes(self, m):
         with m.If(self.goes):
@@ -171,8 +172,8 @@ class TileSteps(Component):
                 m.d.sync += self.planes.step()
 
     def _locate(self, m):
-        """Which tile of the scratchpad is next, where in its beat it starts, and how far a step
-        can go from there."""
+        """The next tile of the scratchpad, its lane, and how many tiles a step can move from
+        there."""
         packing, prepared, fields = self.packing, self.prepared, self.fields
         resumed = packing.index + packing.left
         indices = self._walk(m, "index", start=fields.sram, resumed=resumed,
@@ -182,11 +183,11 @@ class TileSteps(Component):
         part, last_part, together, fits, within = (
             Signal.like(getattr(packing, name), name=name, reset_less=True)
             for name in ("part", "last_part", "together", "fits", "within"))
-        self.data = Signal(reset_less=True)         # the run at hand has some
+        self.data = Signal(reset_less=True)         # the current run has data
         m.d.comb += [*(getattr(packing, each.name).eq(each)
                        for each in (part, last_part, together, fits, within)),
                      packing.padding.eq(~self.data)]
-        # What can follow is judged while it is still open which of it does.
+        # Candidates for the next run are computed in parallel, before the selection.
         in_plane, in_row, in_line = (
             packing.begin(prepared, index, lane)
             for index, lane in zip(indices, (*lanes[:2], packing.lane), strict=True))
@@ -210,18 +211,18 @@ class TileSteps(Component):
                 ]
 
     def _first_step(self, data, single, first):
-        """The first step of a run, from what it is if the run has `data`."""
+        """The first step of a run, from what it would be if the run has `data`."""
         ends = first["fits"] & (self.prepared.parts == 0)
         return {"data": data, "together": data & first["together"], "within": first["within"],
                 "fits": Mux(data, first["fits"], single), "ends": Mux(data, ends, single)}
 
     def _walk(self, m, name, *, start, after, resumed, strides):
-        """Drive an input of the packing from a register, which goes from `start` to what comes
-        `after` each step. At the end of a row or of a plane it goes to a stride beyond where that
-        row or that plane started; those places are kept ready. Where only a run ends, and that row
-        goes on, it is `resumed`.
+        """Drive an input of the packing from a register, which begins at `start` and becomes
+        `after` with each step. At the end of a row or a plane it becomes the start of that row or
+        plane plus a stride, which two more registers hold. If a run ends inside a row, it becomes
+        `resumed`.
 
-        Returns where a run after the first one starts: in another plane, another row, or this one.
+        Returns the start of the next run: in another plane, in another row, or in this one.
         """
         target = getattr(self.packing, name)
         now, next_row, next_plane = (Signal.like(target, name=f"{prefix}{name}", reset_less=True)
@@ -258,8 +259,8 @@ class TileSteps(Component):
 
 
 class Countdown:
-    """A register that counts down to one, and another that tells when it is there: a comparison
-    would come too late for what depends on it.
+    """A register that counts down to one, and another that tells when it gets there: a comparison
+    would arrive too late.
     """
 
     def __init__(self, name: str):
@@ -267,7 +268,7 @@ class Countdown:
         self.is_last = Signal(name=f"last_of_{name}", reset_less=True)
 
     def load(self, value: Value, *, unless: Value | int = 0, other: Value | int = 1):
-        """Begin at a value, or at another one: of those, only the choice may come late."""
+        """Load a value, or `other` if `unless` holds, which may arrive late."""
         return [self.left.eq(Mux(unless, other, value)),
                 self.is_last.eq(Mux(unless, other == 1, value == 1))]
 

@@ -1,4 +1,4 @@
-"""What LOAD and STORE have in common: one side walks rows in DRAM, the other moves tiles."""
+"""The base of LOAD and STORE: one side requests rows of DRAM, the other moves tiles."""
 
 from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
 from amaranth.lib import stream
@@ -32,9 +32,9 @@ class TransferEngine(Component):
         commands ─┤
                   └─► queue of 4 ─► mover ──► the subclass's ports
 
-    The next instruction starts when the walker holds no box, which is one cycle after it handed
-    over the last row of the one before at the earliest, the queue has room, and the tokens are
-    there. A mover has `steps`, takes `instructions`, and has `stop` and `fault`.
+    The next instruction starts when the walker holds no box, at the earliest one cycle after the
+    last row of the previous one, the queue has room, and the tokens are available. A mover has the
+    members `steps`, `instructions`, `stop` and `fault`.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class TransferEngine(Component):
         })
 
     def _join(self, m: Module, mover: Component, queue: Component):
-        """Put walker and queue in front of the mover. Returns the walker, a stream of its bursts,
-        and when an instruction starts."""
+        """Connect walker and queue to the mover. Returns the walker, the stream of its bursts, and
+        a signal that is high when an instruction starts."""
         m.submodules.walker = walker = BurstWalker(self.config, buffers_of(self.instruction))
         m.submodules.queue = queue
         m.submodules.bursts = bursts = RegisterSlice(burst_layout(self.config))
         self.fault = Signal(FAULT)
         self.stop = Signal()        # from the cycle after a fault or `halts` until reset
-        self.goes_on = Signal(init=1)   # until then: for what must not wait for a long wire
+        self.goes_on = Signal(init=1)   # the inverse, from its own register, for critical paths
         started = start_next(m, self, walker.boxes.ready & queue.put.ready & self.goes_on)
         command = self.commands.payload
         fields = unpack(self.instruction, command.word)
@@ -97,15 +97,15 @@ class TransferEngine(Component):
         return walker, bursts.take, started
 
     def _place(self, m: Module, cut, places) -> None:
-        """Have bursts wait, as the walker cuts them."""
+        """Queue the bursts of the walker."""
         connect(m, cut, places)
 
     def _window_bytes(self, segment) -> Value:
-        """Bytes of the segment that an instruction may touch."""
+        """Bytes of the segment that an instruction may access."""
         return segment.size
 
     def _request(self, m: Module, bursts, *, empty: Value, may_go: ValueLike = 1) -> None:
-        """Offer bursts, while they may go. An empty one stands for no burst."""
+        """Offer bursts while `may_go`. An empty one is dropped."""
         goes = may_go & self.goes_on
         m.d.comb += [
             self.requests.payload.address.eq(bursts.payload.address),
@@ -115,9 +115,10 @@ class TransferEngine(Component):
         ]
 
     def _keep_first_fault(self, m: Module, *sources) -> None:
-        """Of several faults in a cycle, that of the oldest instruction counts; it comes first."""
+        """Record the first fault. Of several in a cycle, that of the oldest instruction, the first
+        source."""
         raised = [source.cause != Fault.NONE for source in sources]
-        # Where there is none, its position means nothing, and is taken down all the same.
+        # The position is recorded even without a fault, when it is undefined.
         with m.If(~self.stop):
             m.d.sync += Value.cast(self.fault).eq(priority_mux([
                 (holds, Value.cast(source))

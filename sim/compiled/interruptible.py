@@ -2,7 +2,7 @@
 
 Python handles signals in its main thread, between its own instructions, and therefore not while
 that thread runs compiled code. So such code runs in a thread of its own, without Python's lock,
-while the caller waits. Whatever ends the waiting sets a cell that the code checks every few
+while the caller waits. An exception in the caller sets a cell that the code checks every few
 milliseconds.
 """
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Stop:
-    """The cell. Compiled code takes its address and asks `is_set` in `vectors`."""
+    """The cell. Compiled code gets its address and calls `is_set` of `vectors`."""
 
     def __init__(self) -> None:
         self._cell = np.zeros(1, np.int64)
@@ -28,7 +28,7 @@ class Stop:
         self._cell[0] = value
 
 
-NEVER = Stop()              # for what does not take long: nobody sets it
+NEVER = Stop()              # for short calls: it is never set
 
 
 def interruptible(function: Callable[[], T], stop: Stop) -> T:

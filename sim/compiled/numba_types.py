@@ -1,4 +1,4 @@
-"""Names for objects of numba and LLVM, which come without types."""
+"""Type aliases for objects of numba and LLVM, which have no type annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiled kernels need from LLVM itself: addresses, vectors, calls.
+"""LLVM intrinsics for numba kernels: addresses, vectors, calls.
 
 Kernels that work on tiles compute with addresses, which are plain 64-bit numbers: their inner loops
 need no multiplications, and one compiled kernel serves arrays of any shape. Nothing is checked
@@ -35,24 +35,24 @@ from .numba_types import (
     Words,
 )
 
-# Half of numba has types, and they do not help.
+# numba is only half annotated, which does not help.
 Decorator = Callable[[Function], Kernel]
 extending: Library = numba.extending
 cgutils: Library = numba.core.cgutils
 intrinsic: Decorator = extending.intrinsic
 intrinsic_of_constants: Decorator = extending.intrinsic(prefer_literal=True)
 
-# For what only compiled functions call: nothing that Python could call is made of it.
+# For functions that only compiled functions call: no Python wrapper is generated.
 njit: Library = numba.njit
-plain: Decorator = njit()       # for Python, too: it may be asked what it computes
+plain: Decorator = njit()       # callable from Python too
 helper: Decorator = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 
-SIMULATOR = "functional simulator"      # what a person who waits for numba is told
+SIMULATOR = "functional simulator"      # name shown while numba compiles
 
 
 def kernel(function: Function) -> Kernel:
-    """A function of arrays and numbers for Python to call, compiled or from numba's cache. Other
-    threads can run while it does."""
+    """Compile a function of arrays and numbers for calls from Python, or load it from numba's
+    cache. It releases the GIL."""
     compiled = njit(nogil=True)(function)
     enable_cache(compiled, SIMULATOR)
     return compiled
@@ -64,8 +64,8 @@ ON_ARM = llvmlite.binding.get_default_triple().startswith(("aarch64", "arm64"))
 
 
 def c_function(function: Function) -> int:
-    """The address of a C function that takes two numbers and returns one, compiled or from numba's
-    cache.
+    """The address of a C function that takes two numbers and returns one, compiled or loaded from
+    numba's cache.
 
     numba identifies a compiled function by its name, its text and the values it closes over, as
     long as its file has not changed. It does not notice changes in functions called from other
@@ -84,12 +84,12 @@ def c_function(function: Function) -> int:
 
 @cache
 def callable_at(function: int, *, locks: bool = True) -> Callable[[int, int], int]:
-    """Such a function as a Python callable. It holds Python's lock, unless it may take long."""
+    """Such a function as a Python callable. It holds the GIL unless `locks` is False."""
     kind = ctypes.PYFUNCTYPE if locks else ctypes.CFUNCTYPE
     return kind(*[ctypes.c_int64] * 3)(function)
 
 
-_alive: list[Kernel] = []      # compiled functions, whose addresses are in use
+_alive: list[Kernel] = []      # keeps compiled functions alive, whose addresses are in use
 
 
 def vector(kind: LlvmType, lanes: int) -> LlvmType:

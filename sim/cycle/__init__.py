@@ -1,1 +1,1 @@
-"""The cycle-exact run: the loop over all twins, and what it skips."""
+"""The cycle-exact run: the main loop over all twins, and how it skips repeated cycles."""

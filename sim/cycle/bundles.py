@@ -1,4 +1,4 @@
-"""What the simulator's loop works on, bundled into tuples that its functions pass on.
+"""Arguments of the simulator's functions, bundled into tuples.
 
 The compiler takes them apart, so bundling costs nothing.
 """
@@ -11,7 +11,7 @@ from ..twins.record_types import Code, Machine, Machines, MicroOps, Numbers, Set
 
 
 class Given(NamedTuple):
-    """The program, the accelerator and its memory: what a run does not change."""
+    """Inputs of a run, which it does not change: the program, the accelerator and its memory."""
 
     code: Code
     positions: Numbers          # of each engine's instructions, in order
@@ -35,7 +35,7 @@ class Past(NamedTuple):
 
 
 class Loads(NamedTuple):
-    """What loads of micro-ops bring (see `prepared.MicroOps`)."""
+    """The micro-ops that loads bring (see `prepared_program.MicroOps`)."""
 
     tile: Numbers
     values: MicroOps
@@ -43,9 +43,9 @@ class Loads(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """For each instruction, when it was dispatched, started and ended, and for how many cycles it
-    waited for a token from each engine. `seen` is how long each engine had waited when its last
-    instruction started."""
+    """Output: for each instruction, when it was dispatched, started and ended, and for how many
+    cycles it waited for a token from each engine. `seen` is how long each engine had waited in all
+    when its last instruction started."""
 
     times: Numbers
     waits: Numbers

@@ -1,7 +1,7 @@
-"""Advances GEMM and the ALU alone, while no instruction starts or ends.
+"""Advances only GEMM and the ALU, while no instruction starts or ends.
 
-For so long, GEMM only counts down, and only the ALU is advanced: cycle by cycle, or in stretches in
-which it repeats its last cycle or the last two.
+Meanwhile GEMM just counts down, and the ALU is advanced cycle by cycle, or by whole periods while
+it repeats its last cycle or its last two.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ blank_wires = Blank(WIRES)
 
 @inline
 def quiet_cycles(machine: Machine, code: Code, latency: int) -> int:
-    """For how many cycles neither GEMM nor the ALU can start or end an instruction, unless one is
-    dispatched or a load or store ends; possibly FOREVER. 0 if one of them may have a fault."""
+    """The number of cycles for which neither GEMM nor the ALU can start or end an instruction,
+    unless one is dispatched or a load or store ends; possibly FOREVER. 0 if one of them may raise a
+    fault."""
     return min(_quiet_gemm(machine), _quiet_alu(machine, code, latency))
 
 
@@ -61,7 +62,7 @@ def _quiet_alu(machine: Machine, code: Code, latency: int) -> int:
                 ((sequencer.outer_left - 1) * row.middle + sequencer.middle_left - 1) * row.inner
                 + sequencer.inner_left)
         quiet = _steps_before_end(results, code, left)
-        if results.results | results.arrives == 0:      # the next result has yet to come
+        if results.results | results.arrives == 0:      # the next result has yet to arrive
             quiet += results.edge_in if results.edges else latency
     if commands.ready and tokens.missing_tokens(machine.tokens, ALU, commands.wait) == 0:
         quiet = min(quiet, max(left - 1, 0))
@@ -71,7 +72,7 @@ def _quiet_alu(machine: Machine, code: Code, latency: int) -> int:
 @inline
 def _steps_before_end(results: Unit, code: Code, left: int) -> int:
     """How many results are written before the last one of an instruction, of which `left` steps
-    have no ticket yet; 0 if one of them is outside."""
+    have no ticket yet; 0 if one of them is out of range."""
     if results.begun == 1:
         return results.tickets + left - 1
     for number in range(results.tickets):
@@ -85,7 +86,7 @@ def _steps_before_end(results: Unit, code: Code, left: int) -> int:
 
 @inline
 def alu_banks(machine: Machine, code: Code) -> tuple[int, int]:
-    """The accumulator banks that the ALU may touch until it starts another instruction, and those
+    """The accumulator banks that the ALU may access until it starts another instruction, and those
     that it may write."""
     results, banks, written = machine.alu_results, 0, 0
     if results.begun:
@@ -101,8 +102,8 @@ def alu_banks(machine: Machine, code: Code) -> tuple[int, int]:
 
 @noinline
 def advance(state: State, past: Past, given: Given, uops: MicroOps, cycles: int) -> int:
-    """Advance by a number of cycles in which nothing starts or ends, from where the clock is.
-    Returns how many of them were not skipped. Of what is kept, the compute side is overwritten."""
+    """Advance by a number of cycles in which nothing starts or ends. Returns how many of them were
+    not skipped. Overwrites the compute side of the saved states."""
     machine, counters = state.machine, state.words[FIRST_COUNTER:]
     results = machine.alu_results
     steps = 0
@@ -136,15 +137,15 @@ def _advance_gemm(machine: Machine, counters: Numbers, cycles: int) -> None:
 
 @inline
 def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles: int) -> int:
-    machine, words, kept = state.machine, state.words, past.words
+    machine, words, saved = state.machine, state.words, past.words
     code, config, clock = given.code, given.config, machine.clock
     counters = words[FIRST_COUNTER:]
     end = clock.now + cycles
     newer, steps, hint_1, hint_2 = 0, 0, MEMORY_SAME, MEMORY_SAME
-    kept[0, MEMORY_SAME] = kept[1, MEMORY_SAME] = -1
+    saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
     while clock.now < end:
         if skip_grants.skip(machine, given, uops, end - clock.now):
-            kept[0, MEMORY_SAME] = kept[1, MEMORY_SAME] = -1
+            saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
         steps += 1
         wires = blank_wires()
         accumulator.arbitrate_compute(machine, wires, code, config, uops)
@@ -154,39 +155,39 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
             control.count_waits(counters, ALU, wires.alu_wait, 1)
         clock.now += 1
         number, period = newer, 1
-        place = hint_1 = skip_repeats.difference(words, kept[newer], MEMORY_SAME, SAME, hint_1)
+        place = hint_1 = skip_repeats.difference(words, saved[newer], MEMORY_SAME, SAME, hint_1)
         if place != SAME:
             number, period = 1 - newer, 2
-            place = hint_2 = skip_repeats.difference(words, kept[1 - newer], MEMORY_SAME, SAME,
+            place = hint_2 = skip_repeats.difference(words, saved[1 - newer], MEMORY_SAME, SAME,
                                                      hint_2)
         if place == SAME:
-            before = State(past.machines[number], kept[number])
+            before = State(past.machines[number], saved[number])
             times = _count_repeats(state, before, given, uops, (end - clock.now) // period, period)
             if times:
                 skip_alu.renew_tickets(machine, before.machine, times)
                 skip_repeats.move(words, before.words, MEMORY_FALLING, FALLING, times)
                 skip_repeats.move(words, before.words, MEMORY_MOVING, MOVING, times)
                 clock.now += times * period
-                kept[0, MEMORY_SAME] = kept[1, MEMORY_SAME] = -1
+                saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
         newer = 1 - newer
-        _keep(words, kept[newer])
+        _save(words, saved[newer])
         past.machines[newer].clock.now = clock.now
     return steps
 
 
 @inline
-def _keep(flat: Numbers, kept: Numbers) -> None:
-    kept[MEMORY_SAME:SAME] = flat[MEMORY_SAME:SAME]
-    kept[MEMORY_FALLING:FALLING] = flat[MEMORY_FALLING:FALLING]
-    kept[MEMORY_MOVING:MOVING] = flat[MEMORY_MOVING:MOVING]
+def _save(flat: Numbers, saved: Numbers) -> None:
+    saved[MEMORY_SAME:SAME] = flat[MEMORY_SAME:SAME]
+    saved[MEMORY_FALLING:FALLING] = flat[MEMORY_FALLING:FALLING]
+    saved[MEMORY_MOVING:MOVING] = flat[MEMORY_MOVING:MOVING]
 
 
 @noinline
-def _count_repeats(state: State, kept: State, given: Given, uops: MicroOps, most: int,
+def _count_repeats(state: State, saved: State, given: Given, uops: MicroOps, most: int,
                    period: int) -> int:
     """How often, at most `most` times, the ALU will repeat its last period."""
-    machine, before, code, config = state.machine, kept.machine, given.code, given.config
-    times = min(most, skip_repeats.periods_left(state.words, kept.words, given.floors,
+    machine, before, code, config = state.machine, saved.machine, given.code, given.config
+    times = min(most, skip_repeats.periods_left(state.words, saved.words, given.floors,
                                                 MEMORY_FALLING, FALLING))
     if times > 0:
         times = skip_alu.even_steps(machine, before, code, config, times)

@@ -1,5 +1,4 @@
-"""What the simulator records about instructions: when they were dispatched, started and ended, and
-how long they waited."""
+"""Records when instructions were dispatched, started and ended, and how long they waited."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
 @inline
 def note(wires: Wires, now: int, notes: Notes, counters: Numbers) -> None:
-    """Record what was dispatched, started and ended in a cycle."""
+    """Record the instructions dispatched, started and ended in a cycle."""
     if wires.dispatched:
         notes.times[wires.fetch_position, 0] = now
     _note_engine(wires.load_start, wires.load_end, LOAD, now, notes, counters)

@@ -1,4 +1,4 @@
-"""The loop of the cycle-exact simulator, compiled."""
+"""The main loop of the cycle-exact simulator, compiled."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from . import skip_memory_side, skip_repeats
 from .bundles import Given, Loads, Notes, Past, State
 from .event_log import note
 
-PASTS, OLD = 3, 2           # machines that are kept to compare with; the last is the older one
-SHORTEST, LONGEST = 4, 16   # cycles after which it is kept anew
-PAUSE = 1 << 20             # cycles after which Python is asked whether to go on: half a second
+PASTS, OLD = 3, 2           # saved states to compare with; the last is the older one
+SHORTEST, LONGEST = 4, 16   # cycles after which it is saved again
+PAUSE = 1 << 20             # cycles after which to return to Python, for Ctrl-C: half a second
 OVER, PAUSED, STUCK = range(3)
 ENGINES, UOP_FIELDS = len(Engine), len(fields_of(MicroOp))
 blank_wires = Blank(WIRES)
@@ -41,15 +41,15 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
     """Run decoded code until it ends, or for a while. Returns OVER; or PAUSED, to be called again
     with the same arguments; or STUCK, if it reached the limit or would run forever.
 
-    The first of the machines is the one that runs; the others hold earlier states of it.
-    `all_words` is the same memory, seen as words.
+    The first of the machines runs; the others hold earlier states of it. `all_words` is the same
+    memory as an array of words.
     """
     state, past = State(machines[0], all_words[0]), Past(machines[1:], all_words[1:])
-    machine, words, kept = state.machine, state.words, past.words
+    machine, words, saved = state.machine, state.words, past.words
     counters = words[FIRST_COUNTER:]
-    newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to keep anew
+    newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to save it again
     hint_1, hint_2, hint_old = 0, 0, 0
-    skip_repeats.forget(kept)
+    skip_repeats.forget(saved)
     effort = 0                              # cycles that were not skipped
     while machine.control.ended == 0:
         now = machine.clock.now
@@ -67,7 +67,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
                     return STUCK
                 effort += steps
                 _load_micro_ops(loaded, uops, loads)
-                skip_repeats.forget(kept)
+                skip_repeats.forget(saved)
                 age, patience = 0, SHORTEST
                 continue
         effort += 1
@@ -80,33 +80,33 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue
-        if is_new:                          # no earlier state will come again
-            skip_repeats.forget(kept)
+        if is_new:                          # no earlier state can come again
+            skip_repeats.forget(saved)
             age, patience = 0, SHORTEST
             continue
         age += 1
         number, period = newer, 1
-        found = hint_1 = skip_repeats.difference(words, kept[newer], 0, SAME, hint_1)
+        found = hint_1 = skip_repeats.difference(words, saved[newer], 0, SAME, hint_1)
         if found != SAME:
             number, period = 1 - newer, 2
-            found = hint_2 = skip_repeats.difference(words, kept[1 - newer], 0, SAME, hint_2)
+            found = hint_2 = skip_repeats.difference(words, saved[1 - newer], 0, SAME, hint_2)
             if found != SAME:
                 number, period = OLD, age
-                found = hint_old = skip_repeats.difference(words, kept[OLD], 0, SAME, hint_old)
+                found = hint_old = skip_repeats.difference(words, saved[OLD], 0, SAME, hint_old)
         periods = 0
         if found == SAME:
-            periods = skip_repeats.skip(state, State(past.machines[number], kept[number]), given,
+            periods = skip_repeats.skip(state, State(past.machines[number], saved[number]), given,
                                         (limit - now - 1) // period)
             if periods == skip_repeats.FOREVER:
                 return STUCK
         if periods:
-            skip_repeats.forget(kept)
+            skip_repeats.forget(saved)
             age, patience = 0, SHORTEST
         elif age >= patience:
-            skip_repeats.keep(words, kept[OLD])
+            skip_repeats.save(words, saved[OLD])
             age, patience = 0, min(2 * patience, LONGEST)
         newer = 1 - newer
-        skip_repeats.keep(words, kept[newer])
+        skip_repeats.save(words, saved[newer])
     return OVER
 
 
@@ -121,7 +121,7 @@ def _load_micro_ops(ended: int, uops: MicroOps, loads: Loads) -> None:
 
 
 def _array(dtype: npt.DTypeLike, *lengths: int | None) -> Kind:
-    """The kind of an array argument, to stand in its place."""
+    """A placeholder for an array argument, of its type."""
     return Array(np.dtype(dtype), lengths)
 
 

@@ -1,4 +1,4 @@
-"""A program in the form that the compiled simulator takes: prepared once, run many times."""
+"""A program in the form of the compiled simulator: prepared once, run many times."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Prepared:
     config: Config
     code: Rows                              # a row for each instruction
     positions: npt.NDArray[np.int64]        # of each engine's instructions, in order
-    bases: list[int]                        # addresses of the code and of each segment, less …
+    bases: list[int]                        # addresses of the code and of each segment, minus …
     moved: int                              # … this: only distances matter, registers are signed
     micro_ops: MicroOps
 
     @cached_property
     def bind_timing(self) -> partial[Given]:
-        """What compiled code is given in every run, once it has a timing."""
+        """The inputs of a run, but for the memory timing."""
         from ..llvm.entry import bind_array
         from ..twins import top
         from .loop import GIVEN
@@ -47,7 +47,7 @@ class Prepared:
 
     @cached_property
     def loads(self) -> partial[Loads]:
-        """The same of micro-ops, once it has the values that are in memory."""
+        """The micro-ops of loads, but for their values in memory."""
         from ..llvm.entry import bind_array
         from .loop import LOADS
         return partial(Loads, tile=bind_array(LOADS.tile, self.micro_ops.tile),
@@ -56,15 +56,16 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class MicroOps:
-    """What loads of micro-ops bring. Load number n fills the scratchpad's tiles `tile[begin:end]`,
-    where `begin, end = span[n]`, from the places in memory that `sources` lists."""
+    """The effects of loads of micro-ops. Load number n fills the scratchpad's tiles
+    `tile[begin:end]`, where `begin, end = span[n]`, from the places in memory that `sources`
+    lists."""
 
     tile: Column
     span: Column
     sources: tuple[Source, ...]
 
     def values(self, segments: Sequence[Bytes | None]) -> npt.NDArray[np.uint16]:
-        """The micro-ops in memory as it is now. Bytes without data in a segment are zero."""
+        """The micro-ops currently in memory. Bytes without data in a segment are zero."""
         found = np.zeros(len(self.tile), WORD)
         for source in self.sources:
             words = _words(segments[source.segment])
@@ -96,14 +97,14 @@ def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
 
 
 def prepare(program: Program, config: Config) -> Prepared:
-    """A program, for an accelerator with the same tiles and scratchpads."""
+    """Prepare a program for an accelerator with the same tiles and scratchpads."""
     return prepare_code(program.code, program.segments, place_windows(program), config)
 
 
 def prepare_code(code: Stream, segments: Sequence[Segment], bases: Sequence[int],
                  config: Config) -> Prepared:
-    """The same for an array of instructions, and windows that begin at `bases`, the code's
-    first."""
+    """The same for an array of instructions and segments; `bases` are the addresses of the code and
+    of each segment."""
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
     rows = decode_rows(code, config, segments, bases[1:])
@@ -122,18 +123,18 @@ def _positions(code: Rows) -> npt.NDArray[np.int64]:
 
 
 def _micro_ops(stream: Stream, code: Rows) -> MicroOps:
-    """Of all loads of micro-ops that end, tile by tile. Where planes of a load overlap, the last
-    one counts, so no load has more tiles than the scratchpad."""
+    """The effects of all loads of micro-ops that end, tile by tile. Where planes of a load overlap,
+    the last one wins, so no load has more tiles than the scratchpad."""
     loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
                            & (code["buffer"] == Buffer.UOP))
     loads = loads[_reaching(code[loads])]
     words = code[loads]
     z, y, x, pitch = (words[name] for name in ("planes", "rows", "tiles", "plane_pitch"))
     reach = np.where(words["no_bytes"] != 0, 0, (z - 1) * pitch + y * x)
-    of, at = _enumerate_lists(reach)    # the load of each tile, and its place
+    of, at = _enumerate_lists(reach)    # the load of each tile, and its offset there
     plane = np.minimum(at // np.maximum(pitch, 1)[of], z[of] - 1)
     plane[pitch[of] == 0] = z[of[pitch[of] == 0]] - 1
-    within = at - plane * pitch[of]                     # its place in the last plane that has it
+    within = at - plane * pitch[of]                     # offset in the last plane that contains it
     filled = within < (y * x)[of]                       # there may be gaps between planes
     of, at, plane, within = of[filled], at[filled], plane[filled], within[filled]
     row, column = np.divmod(within, x[of])
@@ -156,8 +157,7 @@ def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
 
 
 def _enumerate_lists(lengths: Column) -> tuple[Column, Column]:
-    """For consecutive lists of these lengths: the list that each element is in, and its place
-    there."""
+    """For consecutive lists of these lengths: the list of each element, and its index there."""
     lists = np.repeat(np.arange(len(lengths)), lengths)
     return lists, np.arange(len(lists)) - (np.cumsum(lengths) - lengths)[lists]
 

@@ -1,4 +1,4 @@
-"""The data of a run whose timing is known: the effects of its instructions, in order."""
+"""Computes the data of a run whose timing is known, instruction by instruction."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Replay:
     """Executes the instructions that ended, in the order in which they started.
 
-    The timing run has already respected the tokens, so nothing is checked again. For a program
-    without races this leaves the same memory as the hardware. If a run was stopped, instructions
-    that had started but not ended have no effect here.
+    The timing run has obeyed the tokens already, so nothing is checked again. For a program without
+    races this leaves the same memory as the hardware. If a run was stopped, instructions that had
+    started but not ended have no effect here.
     """
 
     def __init__(self, program: Program, memory: Memory):
@@ -32,7 +32,7 @@ class Replay:
         self._effects: Effects | None = None
 
     def run(self, timeline: Timeline) -> None:
-        """Change memory as the run did, starting with scratchpads that are zero."""
+        """Apply the effects of the run to memory, starting with scratchpads of zeros."""
         effects, order, step = self._make_effects(), timeline.order(), 0
         while step < len(order):
             step, heard = effects.execute_all(order, step)
@@ -51,8 +51,8 @@ class Replay:
         return self._effects
 
     def _execute(self, position: int, *, outside: bool) -> None:
-        """An instruction that compiled code did not execute: it has no kernel for it, or the
-        instruction reaches outside, which is possible if its micro-ops were computed."""
+        """Execute an instruction that compiled code did not: there is no kernel for it, or an index
+        is out of range, which is possible if its micro-ops were computed."""
         instruction, = decode(self.program.code[position:position + 1])
         check(instruction, self.program.config, self.program.segments, self._pads.uop,
               position=position)

@@ -1,4 +1,4 @@
-"""The cycle-exact simulator: the accelerator's own cycles, without its hardware."""
+"""The cycle-exact simulator: runs a program for its timing."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ MOST_SHOWN = 6              # fields that a message lists
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a program did until it stopped."""
+    """The outcome of a run: times, counters, and how it stopped."""
 
     cycles: int
     counters: dict[str, int]        # by isa.registers.counter_names
     timeline: Timeline
     fault: Fault                    # NONE if the program reached its end
     fault_position: int
-    stuck: bool                     # it never stops, or had not when the limit was reached
+    stuck: bool                     # it never stops, or had not at the limit
     most_tokens: dict[str, int]     # the highest value of each counter that was used
 
 
 def run_cycles(program: Program, *, config: Config | None = None,
                timing: MemoryTiming | None = None, limit: int | None = None,
                failing: range = range(0), skip: bool = True) -> Run:
-    """Run a program for its time only: no tensor is touched.
+    """Run a program for its timing only, without data.
 
     config      another accelerator than the program was made for, with the same tiles and
                 scratchpads: what may differ is the bus, the queues, the banks, the ALU's lanes
     timing      how memory behaves; the reference system unless told otherwise
     limit       cycles after which to give up
     failing     DRAM addresses that answer with a bus error
-    skip        False: go through every single cycle, which gives the same more slowly
+    skip        False: step through every cycle, which gives the same result more slowly
     """
     config = config or program.config
     check_meaning(config, program.config)
@@ -80,7 +80,7 @@ def _counters(registers: OneRecord) -> dict[str, int]:
 
 @cache
 def _counter_places() -> tuple[int, dict[str, int]]:
-    """Where the counters begin among all registers, and the place of each from there on."""
+    """The index of the first counter among all registers, and the offset of each from there."""
     from ..twins.control import COUNTER_ORDER
     from ..twins.top import FIRST_COUNTER
     return FIRST_COUNTER, {name: COUNTER_ORDER.index(name) for name in counter_names()}
@@ -105,7 +105,8 @@ def image(program: Program) -> list[Bytes | None]:
 def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: MemoryTiming,
               failing: range, times: Numbers, waits: Numbers, limit: int,
               skip: bool) -> tuple[OneRecord, bool]:
-    """The registers after a run, and whether it was given up. Fills in `times` and `waits`."""
+    """Returns the registers after a run, and whether it was given up. Fills in `times` and
+    `waits`."""
     from ..llvm.entry import bind_array
     from ..twins import top
     from . import loop
@@ -122,7 +123,7 @@ def _simulate(prepared: Prepared, segments: Sequence[Bytes | None], timing: Memo
         Notes(times=times, waits=waits, seen=np.zeros((len(Engine), len(Engine)), np.int64)),
         limit, skip)
     while (state := loop.compiled(*arguments)) == loop.PAUSED:
-        pass                    # here Ctrl-C is heard
+        pass                    # Ctrl-C takes effect here
     return top.registers(machines), state == loop.STUCK
 
 
@@ -135,7 +136,7 @@ def _timing_record(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneR
 
 
 def check_meaning(config: Config, made_for: Config) -> None:
-    """Refuse an accelerator on which the program would mean something else."""
+    """Refuse an accelerator on which the program would have another meaning."""
     ours, theirs = config.to_dict(), made_for.to_dict()
     differing = [f"{name} {theirs[name]} (asked for {ours[name]})" for name in ours
                  if ours[name] != theirs[name] and name not in MICROARCHITECTURE]

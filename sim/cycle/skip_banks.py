@@ -1,4 +1,4 @@
-"""Whether conflicts over accumulator banks stay the same while cycles are skipped."""
+"""Checks that conflicts over accumulator banks stay the same while cycles are skipped."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ EVERYWHERE = gemm.EVERYWHERE
 
 
 @inline
-def conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settings,
+def conflicts_repeat(machine: Machine, saved: Machine, code: Code, config: Settings,
                      positions: Numbers, times: int) -> bool:
-    """Whether the engines that share a bank now are those that share one until the end. GEMM uses
-    its banks irregularly, so nobody may share one with it."""
-    right, left = _operand_banks(machine, kept, code, config, times)
-    store = _store_banks(machine, kept, code, config, positions, times)
-    alu = _result_banks(machine, kept, code, config, times)
-    fill = _fill_banks(machine, kept, code, config, positions, times)
+    """Whether the same engines share a bank in all periods. GEMM's bank accesses are irregular, so
+    none may share one with it."""
+    right, left = _operand_banks(machine, saved, code, config, times)
+    store = _store_banks(machine, saved, code, config, positions, times)
+    alu = _result_banks(machine, saved, code, config, times)
+    fill = _fill_banks(machine, saved, code, config, positions, times)
     if right | left | store | alu | fill == 0:
         return True
-    if store & (right | left) and not _reads_alike(machine, kept, code, positions):
+    if store & (right | left) and not _reads_alike(machine, saved, code, positions):
         return False
     return (gemm_banks(machine.gemm) & (right | left | store | alu | fill) == 0
             and _never_conflict(right, left) and _never_conflict(right, store)
@@ -35,12 +35,12 @@ def conflicts_repeat(machine: Machine, kept: Machine, code: Code, config: Settin
 
 
 @inline
-def alu_repeats(machine: Machine, kept: Machine, code: Code, config: Settings, uops: MicroOps,
+def alu_repeats(machine: Machine, saved: Machine, code: Code, config: Settings, uops: MicroOps,
                 times: int, period: int) -> int:
-    """In how many periods, at most `times`, the ALU meets GEMM in the same way as in the last one:
-    not at all or, if it is waiting for a bank, in every cycle."""
-    right, left = _operand_banks(machine, kept, code, config, times)
-    alu = _result_banks(machine, kept, code, config, times)
+    """For how many periods, at most `times`, the ALU conflicts with GEMM as in the last one: never
+    or, if it is waiting for a bank, in every cycle."""
+    right, left = _operand_banks(machine, saved, code, config, times)
+    alu = _result_banks(machine, saved, code, config, times)
     if not _never_conflict(right, left):
         return 0
     engine, now, cycles = machine.gemm, machine.clock.now, (times + 1) * period
@@ -53,18 +53,18 @@ def alu_repeats(machine: Machine, kept: Machine, code: Code, config: Settings, u
                                   False, alu, False, cycles)
     if cycles > period or period > 1:
         return max(cycles // period - 1, 0)
-    return _blocked_cycles(machine, kept, code, config, uops, times)
+    return _blocked_cycles(machine, saved, code, config, uops, times)
 
 
 @inline
-def _blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Settings, uops: MicroOps,
+def _blocked_cycles(machine: Machine, saved: Machine, code: Code, config: Settings, uops: MicroOps,
                     most: int) -> int:
     """For how many cycles, at most `most`, GEMM is certain to read from the bank that the ALU is
-    waiting for while it has nothing else to do; 0 if that is not the case."""
+    waiting for while it does nothing else; 0 if that is not the case."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_bits
     right = alu.wants(issue.front_reads_right, issue.right_read, issue)
     left = alu.wants(issue.front_reads_left, issue.left_read, issue)
-    if results.entered != kept.alu_results.entered or results.pending or not (right or left):
+    if results.entered != saved.alu_results.entered or results.pending or not (right or left):
         return 0
     wanted = issue.front_right >> bank if right else issue.front_left >> bank
     if right and left and issue.front_left >> bank != wanted:
@@ -76,13 +76,13 @@ def _blocked_cycles(machine: Machine, kept: Machine, code: Code, config: Setting
 
 @inline
 def _never_conflict(one: int, other: int) -> bool:
-    """Whether two users never meet, or always do, because both stay in one and the same bank."""
+    """Whether two users never share a bank, or always do because both stay in the same one."""
     return one & other == 0 or (one == other and one & one - 1 == 0)
 
 
 @inline
 def gemm_banks(engine: Unit) -> int:
-    """The banks that the gemms in flight may touch."""
+    """The banks that the gemms in flight may access."""
     mask = 0
     for number in range(engine.in_flight):
         mask |= engine.banks[(engine.head + number) & gemm.IN_FLIGHT - 1]
@@ -91,17 +91,18 @@ def gemm_banks(engine: Unit) -> int:
 
 @inline
 def _visited_banks(now: int, then: int, times: int, config: Settings) -> int:
-    """The banks that a walk visits from the beginning of this period to the end of the last one."""
+    """The banks that an index passes through from the beginning of this period to the end of the
+    last."""
     end = now + times * (now - then)
     return gemm.banks_between(min(then, end), max(then, end), config)
 
 
 @inline
-def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
+def _operand_banks(machine: Machine, saved: Machine, code: Code, config: Settings,
                    times: int) -> tuple[int, int]:
     """The banks that the ALU reads: right, left."""
-    issue, before = machine.alu_issue, kept.alu_issue
-    now, then = machine.alu_sequencer, kept.alu_sequencer
+    issue, before = machine.alu_issue, saved.alu_issue
+    now, then = machine.alu_sequencer, saved.alu_sequencer
     right = left = 0
     if issue.front:
         if issue.front_reads_right:
@@ -128,14 +129,15 @@ def _operand_banks(machine: Machine, kept: Machine, code: Code, config: Settings
 
 
 @inline
-def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings, times: int) -> int:
-    """The banks that the ALU writes. If it goes on, the results of the last period must be steps of
-    the same walk, because the tiles of earlier ones are not known."""
-    results, now, then = machine.alu_results, machine.alu_sequencer, kept.alu_sequencer
+def _result_banks(machine: Machine, saved: Machine, code: Code, config: Settings,
+                  times: int) -> int:
+    """The banks that the ALU writes. If it repeats, the results of the last period must be steps of
+    the same loop, because the tiles of earlier ones are not known."""
+    results, now, then = machine.alu_results, machine.alu_sequencer, saved.alu_sequencer
     if results.pending == 0:
         return 0
     moved = now.dst - then.dst
-    goes_on = results.entered != kept.alu_results.entered
+    goes_on = results.entered != saved.alu_results.entered
     if goes_on and skip_alu.steps_before(now, then, code) < results.tickets:
         return EVERYWHERE
     mask = _visited_banks(now.dst, then.dst, times, config) if goes_on else 0
@@ -147,9 +149,9 @@ def _result_banks(machine: Machine, kept: Machine, code: Code, config: Settings,
 
 
 @inline
-def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
+def _store_banks(machine: Machine, saved: Machine, code: Code, config: Settings, positions: Numbers,
                  times: int) -> int:
-    reads, before, mask = machine.store_beats, kept.store_beats, 0
+    reads, before, mask = machine.store_beats, saved.store_beats, 0
     if reads.steps and code[reads.front_of].in_acc:
         mask |= _visited_banks_by_part(reads.front_at, before.front_at, code[reads.front_of].parts,
                                        0, config)
@@ -159,24 +161,24 @@ def _store_banks(machine: Machine, kept: Machine, code: Code, config: Settings, 
     if machine.store.queue:
         box = code[positions[STORE, machine.store.reading]]
         if box.in_acc:
-            mask |= _visited_banks_by_part(machine.store_steps.at, kept.store_steps.at, box.parts,
+            mask |= _visited_banks_by_part(machine.store_steps.at, saved.store_steps.at, box.parts,
                                            times, config)
     return mask
 
 
 @inline
-def _reads_alike(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
-    """Whether STORE asks for tiles in the same cycles of every period: it reads a tile of several
-    beats only once, with the first beat."""
-    moved = machine.store_steps.at - kept.store_steps.at
+def _reads_alike(machine: Machine, saved: Machine, code: Code, positions: Numbers) -> bool:
+    """Whether STORE reads in the same cycles of every period: a tile of several beats is read only
+    once, with the first beat."""
+    moved = machine.store_steps.at - saved.store_steps.at
     return moved == 0 or (machine.store.queue != 0 and moved % code[
         positions[STORE, machine.store.reading]].parts == 0)
 
 
 @inline
-def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, positions: Numbers,
+def _fill_banks(machine: Machine, saved: Machine, code: Code, config: Settings, positions: Numbers,
                 times: int) -> int:
-    write, before, mask = machine.load_write, kept.load_write, 0
+    write, before, mask = machine.load_write, saved.load_write, 0
     if write.pending and write.enable and code[write.position].in_acc:
         parts = code[write.position].parts
         mask |= _visited_banks_by_part(write.at, before.at, parts, 0, config)
@@ -193,13 +195,13 @@ def _fill_banks(machine: Machine, kept: Machine, code: Code, config: Settings, p
     if machine.load.queue:
         box = code[positions[LOAD, machine.load.writing]]
         if box.in_acc:
-            mask |= _visited_banks_by_part(machine.load_steps.at, kept.load_steps.at, box.parts,
+            mask |= _visited_banks_by_part(machine.load_steps.at, saved.load_steps.at, box.parts,
                                            times, config)
     return mask
 
 
 @inline
 def _visited_banks_by_part(now: int, then: int, parts: int, times: int, config: Settings) -> int:
-    """Like `_visited_banks`, for a walk in parts of tiles."""
+    """Like `_visited_banks`, for an index that counts parts of tiles."""
     end = now + times * (now - then)
     return gemm.banks_between(min(then, end) // parts, max(then, end) // parts, config)

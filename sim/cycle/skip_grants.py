@@ -1,12 +1,10 @@
-"""Skips stretches in which the ALU does nothing but read tiles, one for each cycle in which GEMM
-leaves it the bank.
+"""Skips cycles in which the ALU only reads tiles, one whenever GEMM does not use the bank.
 
-Results for the output scratchpad never wait, so when a step is issued depends on GEMM alone, and
-what GEMM reads in a cycle is known beforehand. Nothing else decides anything; what is in the lanes
-has left them some cycles later. So a stretch is taken out as if it had never been, together with
-the steps that were issued in it: from a cycle after a step was issued to another such cycle, or
-from one in which none was to another such one. What is in the lanes is then not what it would be,
-but as good as it, until it has left them: so long before its end a stretch must end.
+Results for the output scratchpad never wait, so the issue of a step depends on GEMM alone, whose
+reads are known in advance. A stretch of cycles is cut out together with the steps issued in it. It
+must begin and end in cycles that follow an issue, or in cycles that do not. The contents of the
+lanes then differ from those of a full run, but are equivalent until they have left the lanes, so a
+stretch must end that many cycles before the quiet time does.
 """
 
 from __future__ import annotations
@@ -16,8 +14,8 @@ from ..twins.gemm import gemm
 from ..twins.record_types import Code, Machine, MicroOps, Settings, Unit
 from .bundles import Given
 
-BEHIND = 4              # cycles, besides the lanes', after which what was issued has left no trace
-LEAST = 2               # steps that stay in the inner loop
+BEHIND = 4              # cycles, besides the lanes', after which an issued step has left no trace
+LEAST = 2               # steps that must remain in the inner loop
 
 
 @inline
@@ -35,8 +33,8 @@ def skip(machine: Machine, given: Given, uops: MicroOps, cycles: int) -> int:
 
 @inline
 def _only_reads(machine: Machine, code: Code, config: Settings) -> bool:
-    """Whether all steps on their way belong to one inner loop that reads one operand and has
-    results for the output scratchpad, and the lanes take a vector each cycle."""
+    """Whether all steps in flight belong to one inner loop that reads one operand and writes to the
+    output scratchpad, and the lanes take a vector each cycle."""
     sequencer, issue, results = machine.alu_sequencer, machine.alu_issue, machine.alu_results
     if (results.begun != 1 or sequencer.running == 0 or results.pending or config.vector_cycles > 1
             or issue.front & issue.next & issue.clear == 0 or issue.stopped | issue.left_read
@@ -50,7 +48,7 @@ def _only_reads(machine: Machine, code: Code, config: Settings) -> bool:
 
 @inline
 def _are_steps(issue: Unit, sequencer: Unit, stride: int) -> bool:
-    """Whether the steps to be issued precede the sequencer's in its inner loop."""
+    """Whether the steps to be issued come right before the sequencer's in its inner loop."""
     return ((issue.front_fetches | issue.next_fetches | issue.front_before | issue.next_before
              | issue.front_reads_right | issue.next_reads_right | issue.parameter) == 0
             and issue.front_reads_left & issue.next_reads_left != 0
@@ -79,8 +77,8 @@ def _move_on(machine: Machine, row: Settings, cycles: int, steps: int) -> None:
 @noinline
 def _count_grants(machine: Machine, code: Code, config: Settings, uops: MicroOps, most: int,
                   limit: int) -> tuple[int, int]:
-    """How many cycles, at most `most`, can be taken out, and in how many of them, at most `limit`,
-    the ALU gets its bank. In the last one it does if it did in the cycle before the first."""
+    """How many cycles, at most `most`, can be cut out, and in how many of them, at most `limit`,
+    the ALU is granted its bank. The last one has a grant if the cycle before the first had one."""
     engine, issued = machine.gemm, machine.clock.now - config.gemm_read_stage
     stride, tile = code[machine.alu_sequencer.of].lhs_inner, int(machine.alu_issue.front_left)
     was_granted = machine.alu_issue.spare == 0

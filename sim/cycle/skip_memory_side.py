@@ -1,10 +1,10 @@
-"""Advances the two sides of the machine apart, as long as they do not concern one another.
+"""Advances the two sides of the machine separately while they are independent.
 
-Most of what is new in a cycle is a burst or a row, which does not concern GEMM, the ALU, the queues
-and the tokens; and what GEMM and the ALU do while an instruction is under way concerns nobody else.
-So FETCH, LOAD, STORE and the bus are advanced first, cycle by cycle or in periods of their own, and
-then the compute side by as many cycles (`compute_side`). The two sides meet again when an
-instruction is dispatched, starts or ends.
+Most changes in a cycle are a new burst or row, which does not affect GEMM, the ALU, the queues and
+the tokens; and GEMM and the ALU affect nothing else in the middle of an instruction. So FETCH,
+LOAD, STORE and the bus are advanced first, cycle by cycle or in periods of their own, and then the
+compute side by as many cycles (`compute_side`). The two sides synchronize when an instruction is
+dispatched, starts or ends.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .event_log import note
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
-MOST_STEPS = 1 << 16    # of the memory side, before the loop decides anew
-WORTH = 4               # cycles: for fewer, going apart takes longer than it saves
+MOST_STEPS = 1 << 16    # of the memory side, before returning to the main loop
+WORTH = 4               # cycles: for fewer, separation costs more than it saves
 blank_wires = Blank(WIRES)
 
 
 @inline
 def horizon(machine: Machine, given: Given) -> int:
     """For how many cycles the two sides are independent, unless the memory side dispatches, starts
-    or ends an instruction; 0 if that is uncertain or too short, and possibly FOREVER."""
+    or ends an instruction; 0 if that is uncertain or not worth it, and possibly FOREVER."""
     if not dram.is_calm(given.timing) or _are_joined(machine):
         return 0
     cycles = compute_side.quiet_cycles(machine, given.code, given.config.alu_latency)
@@ -56,8 +56,8 @@ def horizon(machine: Machine, given: Given) -> int:
 
 @inline
 def _are_joined(machine: Machine) -> bool:
-    """Whether a command is entering its queue, something is wrong, or FETCH may be waiting for the
-    others to become idle."""
+    """Whether a command is entering its queue, there is a fault, or FETCH may be waiting for the
+    engines to become idle."""
     return (machine.load_queue.entering | machine.gemm_queue.entering | machine.alu_queue.entering
             | machine.store_queue.entering | machine.control.caught | machine.control.seen
             | machine.fetch.finished | machine.fetch.was_idle | machine.load.fault
@@ -66,7 +66,7 @@ def _are_joined(machine: Machine) -> bool:
 
 @inline
 def _load_banks(machine: Machine, given: Given) -> int:
-    """The accumulator banks that the loads under way write."""
+    """The accumulator banks that the loads in flight write."""
     load, write, code, banks = machine.load, machine.load_write, given.code, 0
     if write.pending:
         banks |= code[write.position].banks
@@ -83,7 +83,7 @@ def _load_banks(machine: Machine, given: Given) -> int:
 
 @inline
 def _store_banks(machine: Machine, given: Given) -> int:
-    """The accumulator banks that the stores under way read."""
+    """The accumulator banks that the stores in flight read."""
     store, beats, code, banks = machine.store, machine.store_beats, given.code, 0
     if beats.steps:
         banks |= code[beats.front_of].banks
@@ -95,29 +95,29 @@ def _store_banks(machine: Machine, given: Given) -> int:
 
 
 @inline
-def _is_filling(machine: Machine, kept: Machine, given: Given) -> bool:
+def _is_filling(machine: Machine, saved: Machine, given: Given) -> bool:
     """Whether LOAD has written to the accumulator in the last period, or soon will."""
     write, code = machine.load_write, given.code
     return ((write.pending != 0 and code[write.position].in_acc != 0)
             or (write.back != 0 and code[write.back_position].in_acc != 0)
             or (write.steps != 0 and code[write.first_of].in_acc != 0)
             or (write.steps == load_writer.PLACES and code[write.second_of].in_acc != 0)
-            or (machine.load_steps.at != kept.load_steps.at
+            or (machine.load_steps.at != saved.load_steps.at
                 and code[given.positions[LOAD, machine.load.writing]].in_acc != 0))
 
 
 @noinline
 def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes, most: int,
             forever: bool) -> tuple[int, int]:
-    """Advance the memory side until the sides meet, but by `most` cycles at most, and then the
-    compute side. `forever`: by itself, the compute side would never start or end anything. Returns
+    """Advance the memory side until the sides must synchronize, by at most `most` cycles, and then
+    the compute side. `forever`: alone, the compute side would never start or end anything. Returns
     the load that ended in the last cycle, -1 if none did, or NEVER if nothing will ever happen
     again; and the number of cycles that were not skipped."""
-    machine, words, kept = state.machine, state.words, past.words
+    machine, words, saved = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
     passed, steps, newer, hint_1, hint_2 = 0, 0, 0, 0, 0
-    kept[0, 0] = kept[1, 0] = -1
+    saved[0, 0] = saved[1, 0] = -1
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
     while passed < most and steps < MOST_STEPS and machine.load.fault | machine.store.fault == 0:
@@ -143,23 +143,24 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
         number, period = newer, 1
-        place = hint_1 = skip_repeats.difference(words, kept[newer], 0, MEMORY_SAME, hint_1)
+        place = hint_1 = skip_repeats.difference(words, saved[newer], 0, MEMORY_SAME, hint_1)
         if place != MEMORY_SAME:
             number, period = 1 - newer, 2
-            place = hint_2 = skip_repeats.difference(words, kept[1 - newer], 0, MEMORY_SAME, hint_2)
+            place = hint_2 = skip_repeats.difference(words, saved[1 - newer], 0, MEMORY_SAME,
+                                                     hint_2)
         periods = 0
         if place == MEMORY_SAME and not (contested and _is_filling(
                 machine, past.machines[number], given)):
-            periods = skip_repeats.skip_memory(state, State(past.machines[number], kept[number]),
+            periods = skip_repeats.skip_memory(state, State(past.machines[number], saved[number]),
                                                given, (most - passed) // period, forever)
             if periods == skip_repeats.FOREVER:
                 return NEVER, steps
             passed += periods * period
         newer = 1 - newer
         if periods:
-            kept[0, 0] = kept[1, 0] = -1
+            saved[0, 0] = saved[1, 0] = -1
         else:
-            skip_repeats.keep_memory(words, kept[newer])
+            skip_repeats.save_memory(words, saved[newer])
     steps += _catch_up(state, past, given, uops, passed, 0)
     return -1, steps
 
@@ -167,7 +168,7 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
 @inline
 def _catch_up(state: State, past: Past, given: Given, uops: MicroOps, passed: int,
               more: int) -> int:
-    """Advance the compute side by the cycles that have passed, and more. Returns how many of them
-    were not skipped."""
+    """Advance the compute side by the cycles that the memory side is ahead. Returns how many of
+    them were not skipped."""
     state.machine.clock.now -= passed
     return compute_side.advance(state, past, given, uops, passed + more)

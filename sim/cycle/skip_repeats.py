@@ -1,16 +1,15 @@
-"""Skips stretches of cycles in which nothing new happens.
+"""Skips repeated cycles.
 
-When all `same` registers hold what they held a few cycles ago, the cycles since then are a period.
-It repeats until a falling register reaches its floor, and everything else moves on in equal steps
-(see `twins.registers`). A streaming burst has a period of one cycle; reads and writes that
-alternate on the bus have one of two. The registers are compared with those of the last cycle, of
-the one before and, for longer periods, with a copy that is renewed at growing intervals (Brent's
-method).
+When all `same` registers hold the values of a few cycles ago, the cycles since then are a period.
+It repeats until a falling register reaches its floor, and all other registers advance in equal
+steps (see `twins.registers`). A streaming burst has a period of one cycle; alternating reads and
+writes on the bus have one of two. The registers are compared with those of the last cycle, of the
+one before and, for longer periods, with a copy saved at growing intervals (Brent's method).
 
-Two kinds of moving registers influence decisions. One is tiles of the accumulator: two engines may
-want the same bank, or a step of the ALU may read what another has yet to write. The other is the
-number of the ALU's tickets, which may run out. `skip_banks` and `skip_alu` make sure that no such
-situation begins or ends within the stretch.
+Two kinds of moving registers influence decisions. One is accumulator tiles: two engines may access
+the same bank, or a step of the ALU may read a tile with a pending write. The other is the number of
+the ALU's tickets, which may run out. `skip_banks` and `skip_alu` check that no such situation
+begins or ends in the skipped cycles.
 """
 
 from __future__ import annotations
@@ -27,72 +26,72 @@ FOREVER = skip_alu.FOREVER
 
 
 @inline
-def difference(flat: Numbers, kept: Numbers, begin: int, end: int, hint: int) -> int:
-    """The place of a difference in what should be the same; `end` if there is none. The `hint`,
-    where there was one before, is tried first."""
+def difference(flat: Numbers, saved: Numbers, begin: int, end: int, hint: int) -> int:
+    """The index of a difference between `same` registers; `end` if there is none. The `hint`, where
+    the last difference was, is tried first."""
     place = hint
-    if place == end or _chunk_is_same(flat, kept, place):
+    if place == end or _chunk_is_same(flat, saved, place):
         place = begin
-        while place < end and _chunk_is_same(flat, kept, place):
+        while place < end and _chunk_is_same(flat, saved, place):
             place += CHUNK
     return place
 
 
 @inline
-def _chunk_is_same(flat: Numbers, kept: Numbers, at: int) -> bool:
-    """Compares without branching on each word, which would take longer."""
-    differing = (flat[at] ^ kept[at] | flat[at + 1] ^ kept[at + 1] | flat[at + 2] ^ kept[at + 2]
-                 | flat[at + 3] ^ kept[at + 3])
+def _chunk_is_same(flat: Numbers, saved: Numbers, at: int) -> bool:
+    """Compare without a branch per word, which would be slower."""
+    differing = (flat[at] ^ saved[at] | flat[at + 1] ^ saved[at + 1] | flat[at + 2] ^ saved[at + 2]
+                 | flat[at + 3] ^ saved[at + 3])
     return int(differing) == 0
 
 
 @inline
-def keep(flat: Numbers, kept: Numbers) -> None:
-    kept[:MOVING] = flat[:MOVING]
+def save(flat: Numbers, saved: Numbers) -> None:
+    saved[:MOVING] = flat[:MOVING]
 
 
 @inline
-def keep_memory(flat: Numbers, kept: Numbers) -> None:
-    """Like `keep`, for the memory side only."""
-    kept[:MEMORY_SAME] = flat[:MEMORY_SAME]
-    kept[SAME:MEMORY_FALLING] = flat[SAME:MEMORY_FALLING]
-    kept[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
+def save_memory(flat: Numbers, saved: Numbers) -> None:
+    """Like `save`, for the memory side only."""
+    saved[:MEMORY_SAME] = flat[:MEMORY_SAME]
+    saved[SAME:MEMORY_FALLING] = flat[SAME:MEMORY_FALLING]
+    saved[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
 
 
 @inline
-def forget(kept: Numbers) -> None:
-    """Make sure that no state equals what was kept."""
-    for number in range(len(kept)):
-        kept[number, 0] = kept[number, MEMORY_SAME] = -1
+def forget(saved: Numbers) -> None:
+    """Invalidate a saved state, so that none equals it."""
+    for number in range(len(saved)):
+        saved[number, 0] = saved[number, MEMORY_SAME] = -1
 
 
 @inline
-def periods_left(flat: Numbers, kept: Numbers, floors: Numbers, begin: int, end: int) -> int:
+def periods_left(flat: Numbers, saved: Numbers, floors: Numbers, begin: int, end: int) -> int:
     """How often the period repeats before a falling register drops below its floor."""
     times = FOREVER
     for place in range(begin, end):
-        value, step = flat[place], kept[place] - flat[place]
+        value, step = flat[place], saved[place] - flat[place]
         if step < 0:
             return 0
-        if step > 0:            # its last value in a period is one above where the next begins
+        if step > 0:            # its last value in a period is one above the start of the next
             room = max(0, value - floors[place - SAME] + 1)
             times = min(times, room if step == 1 else room // step)     # division takes long
     return times
 
 
 @inline
-def move(flat: Numbers, kept: Numbers, begin: int, end: int, times: int) -> None:
+def move(flat: Numbers, saved: Numbers, begin: int, end: int, times: int) -> None:
     """Advance registers by a number of periods."""
     for place in range(begin, end):
-        flat[place] += times * (flat[place] - kept[place])
+        flat[place] += times * (flat[place] - saved[place])
 
 
 @inline
-def skip(state: State, kept: State, given: Given, most: int) -> int:
-    """Skip as many periods as pass before something new happens. Returns their number, or FOREVER,
-    without skipping any, if nothing ever will."""
-    machine, before, code, config = state.machine, kept.machine, given.code, given.config
-    times = periods_left(state.words, kept.words, given.floors, SAME, FALLING)
+def skip(state: State, saved: State, given: Given, most: int) -> int:
+    """Skip all periods that repeat. Returns their number, or FOREVER, without skipping any, if
+    nothing new will ever happen."""
+    machine, before, code, config = state.machine, saved.machine, given.code, given.config
+    times = periods_left(state.words, saved.words, given.floors, SAME, FALLING)
     if times == FOREVER:
         return times
     times = min(times, most)
@@ -105,40 +104,40 @@ def skip(state: State, kept: State, given: Given, most: int) -> int:
         times = 0
     if times > 0:
         skip_alu.renew_tickets(machine, before, times)
-        move(state.words, kept.words, SAME, MOVING, times)
+        move(state.words, saved.words, SAME, MOVING, times)
     return times
 
 
 @inline
-def skip_memory(state: State, kept: State, given: Given, most: int, forever: bool) -> int:
+def skip_memory(state: State, saved: State, given: Given, most: int, forever: bool) -> int:
     """The same for the memory side alone. `forever`: the compute side has nothing left to do."""
-    times = periods_left(state.words, kept.words, given.floors, SAME, MEMORY_FALLING)
+    times = periods_left(state.words, saved.words, given.floors, SAME, MEMORY_FALLING)
     if times == FOREVER and forever:
         return times
     times = min(times, most)
-    if times > 0 and not boxes_go_on(state.machine, kept.machine, given.code, given.positions):
+    if times > 0 and not boxes_go_on(state.machine, saved.machine, given.code, given.positions):
         times = 0
     if times > 0:
-        move(state.words, kept.words, SAME, MEMORY_FALLING, times)
-        move(state.words, kept.words, FALLING, MEMORY_MOVING, times)
+        move(state.words, saved.words, SAME, MEMORY_FALLING, times)
+        move(state.words, saved.words, FALLING, MEMORY_MOVING, times)
     return times
 
 
 @inline
-def boxes_go_on(machine: Machine, kept: Machine, code: Code, positions: Numbers) -> bool:
-    """Whether no load or store in progress will reach beyond its scratchpad, and writes and reads
-    of the accumulator move like the walks that they follow. In the first periods after a new row
-    they may not. What is elsewhere is never looked at again."""
-    if (machine.load_steps.at != kept.load_steps.at and machine.load.queue != 0
+def boxes_go_on(machine: Machine, saved: Machine, code: Code, positions: Numbers) -> bool:
+    """Whether all loads and stores in progress stay in range, and accesses to the accumulator
+    advance like the indices they come from. In the first periods after a new row they may not.
+    Indices of other scratchpads do not matter."""
+    if (machine.load_steps.at != saved.load_steps.at and machine.load.queue != 0
             and code[positions[LOAD, machine.load.writing]].inside == 0):
         return False
-    if (machine.store_steps.at != kept.store_steps.at and machine.store.queue != 0
+    if (machine.store_steps.at != saved.store_steps.at and machine.store.queue != 0
             and code[positions[STORE, machine.store.reading]].inside == 0):
         return False
-    load, store = (machine.load_steps.at - kept.load_steps.at,
-                   machine.store_steps.at - kept.store_steps.at)
-    write, before = machine.load_write, kept.load_write
-    reads, before_reads = machine.store_beats, kept.store_beats
+    load, store = (machine.load_steps.at - saved.load_steps.at,
+                   machine.store_steps.at - saved.store_steps.at)
+    write, before = machine.load_write, saved.load_write
+    reads, before_reads = machine.store_beats, saved.store_beats
     return ((write.pending == 0 or write.at - before.at == load
              or code[write.position].in_acc == 0)
             and (write.back == 0 or write.back_at - before.back_at == load

@@ -1,4 +1,4 @@
-"""Why a program did not reach its end, in the same words for every device with a clock."""
+"""Explains why a program did not reach its end, for every device with a clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ LIMIT = "the limit (limit= in Python, --limit on the command line)"
 
 
 class Place(NamedTuple):
-    """How far an engine got: how many instructions started and ended, and the last that started."""
+    """The progress of an engine: how many instructions started and ended, and the last that
+    started."""
 
     started: int
     ended: int
@@ -49,7 +50,8 @@ def describe_fault(program: Program, cause: Fault, position: int) -> str:
 
 
 def describe_timeout(program: Program, limit: int, places: Mapping[Engine, Place]) -> str:
-    """The message for a program that was given up: its deadlock, or where every engine is."""
+    """The message for a program that was given up: its deadlock, or the progress of every
+    engine."""
     if waits := _standstill(program, places):
         ended = sum(place.ended for place in places.values())
         return f"deadlock after {ended} of {len(program.code)} instructions: {waits}"
@@ -58,10 +60,11 @@ def describe_timeout(program: Program, limit: int, places: Mapping[Engine, Place
 
 
 def _standstill(program: Program, places: Mapping[Engine, Place]) -> str:
-    """What every engine waits for and which tokens are left, if nothing can go on; otherwise empty.
+    """What every engine waits for and which tokens are left, if there is a deadlock; otherwise
+    empty.
 
     All of it follows from how many instructions started and ended, which the hardware shows as
-    well. Nothing is under way, so FETCH has filled the queues as far as possible.
+    well. Nothing is in flight, so FETCH has filled the queues as far as possible.
     """
     started = {engine: place.started for engine, place in places.items()}
     ended = {engine: place.ended for engine, place in places.items()}

@@ -1,1 +1,1 @@
-"""What every instruction means: the reference semantics and their fast kernels."""
+"""The reference semantics of every instruction, and fast kernels for them."""

@@ -62,8 +62,8 @@ Operation = Callable[[Builder, Word, Word], Word]
 
 @cache
 def alu() -> int:
-    """The address of a C function that executes an alu, given its row and the machine. It leaves
-    tiles whose lanes are not a multiple of four to others."""
+    """The address of a C function that executes an alu, given its row and the machine. It does not
+    handle tiles whose lanes are not a multiple of four."""
     def function(row: int, machine: int) -> Word:
         loops, walk = row + NUMBER * LOOPS, row + NUMBER * DST_STRIDE
         return _combine(machine, number_at(row, OP), number_at(row, TARGET), loops,
@@ -98,7 +98,7 @@ def _combine(machine: int, op: int, target: int, loops: int, dst: int, walk: int
     lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
     if lanes % FOUR or KNOWN >> op & 1 == 0:
         return ELSEWHERE
-    # Lanes have nothing to do with one another, so four go through all tiles.
+    # Lanes are independent, so four of them go through all tiles.
     base, tile = number_at(acc, ADDRESS), number_at(acc, TILE)
     for lane in range(0, lanes, FOUR):
         first = base + lane * number_at(acc, LANE)
@@ -142,7 +142,7 @@ def _tile_offset(strides: int, outer: int, middle: int, inner: int) -> Word:
 
 @intrinsic
 def _emit_alu_operation(context: Context, op: Kind, left: Kind, right: Kind) -> Intrinsic:
-    """`isa.arithmetic.alu` in four lanes, for one of KNOWN."""
+    """Emit `isa.arithmetic.alu` on four lanes, for one of KNOWN."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         chosen, left, right = values
         unknown, end = builder.append_basic_block(), builder.append_basic_block()
@@ -181,7 +181,7 @@ def _amount(builder: Builder, right: Word) -> Word:
 
 
 def _shift_right(builder: Builder, left: Word, right: Word) -> Word:
-    """Computed with more bits, because half of the divisor is added."""
+    """Computed with more bits, since half of the divisor is added."""
     one = ir.Constant(WIDE_LANES, [1] * FOUR)
     amount = builder.zext(_amount(builder, right), WIDE_LANES)
     half = builder.lshr(builder.shl(one, amount), one)
@@ -199,4 +199,4 @@ OPERATIONS: dict[int, Operation] = {
     SHL: lambda builder, left, right: builder.shl(left, _amount(builder, right)),
     MOVE: lambda builder, left, right: right,
 }
-KNOWN = sum(1 << each for each in OPERATIONS)       # as a set; others are done elsewhere
+KNOWN = sum(1 << each for each in OPERATIONS)       # as a set; others are not handled here

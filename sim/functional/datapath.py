@@ -1,4 +1,4 @@
-"""What GEMM and ALU compute, as compiled loops over arrays of tiles, iteration by iteration.
+"""The arithmetic of GEMM and ALU as compiled loops over arrays of tiles.
 
 The kernels work on arrays and integers only, so that every simulator can call them. Nothing is
 checked here: `isa.verification.bounds` has done so. Importing this module imports numba.
@@ -37,14 +37,14 @@ FIRST_OUTER = int(GemmFlags.FIRST_OUTER)
 WIDE, LOOKUP = int(RequantizeFlags.WIDE), int(RequantizeFlags.LOOKUP)
 OUT_LOW, OUT_HIGH = -128, 127
 Three: TypeAlias = tuple[int, int, int]         # of the outer, middle and inner loop
-NO_TILE = -1                # where a sum starts from nothing
-NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, of which GEMM and ALU know nothing
+NO_TILE = -1                # where a sum starts from zero
+NOWHERE = dict.fromkeys(Buffer, 0)      # bytes of tiles in DRAM, irrelevant for GEMM and ALU
 
 # numba drops a cached kernel when this file changes, but not when a function it was compiled from
-# elsewhere does. Every kernel therefore ends with a parameter whose default is a checksum of
-# those files: defaults are part of the signature a cached kernel is found by. All have the same
-# one, and it is no integer like the cycle kernel's: where defaults of one type differ, numba
-# finds the compiled function of the second only the long way, 0.2 ms a call.
+# elsewhere does. Every kernel therefore ends with a parameter whose default is a checksum of those
+# files: defaults are part of the signature a cached kernel is found by. All have the same one, of a
+# type of its own: if defaults of one type differ, numba's dispatch of the second function takes its
+# slow path, 0.2 ms a call.
 FORMULAS = float(source_number(__name__))
 
 scale: Kernel = plain(arithmetic.scale)
@@ -54,7 +54,7 @@ alu_lane: Kernel = plain(arithmetic.alu)
 def gemm(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
          dst_stride: Three, src_stride: Three, wgt_stride: Three,
          stop: int = NEVER.address) -> None:
-    """Run micro-ops (n, 4) in three loops on acc (tiles, batch, block_out) of 32 bits."""
+    """Run micro-ops (n, 4) in three nested loops on acc (tiles, batch, block_out) of 32 bits."""
     uops = np.ascontiguousarray(uops, np.uint16)
     sums = kernel_for(acc.shape[1], inp.shape[2], acc.shape[2], flags & DEPTHWISE != 0)
     row = (0, 0, 0, flags, 0, len(uops), *loops, *dst_stride, *src_stride, *wgt_stride)
@@ -101,7 +101,7 @@ def _index(uops: Tiles, step: int, field: int) -> Word:
 def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
                   dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                   formulas: float = FORMULAS) -> None:
-    """The literal meaning of `gemm`, for any tiles: slot by slot."""
+    """The reference for `gemm`, for any tiles: slot by slot."""
     groups = acc.shape[2] // min(acc.shape[2], inp.shape[2])
     for outer in range(loops[0]):
         for middle in range(loops[1]):
@@ -128,7 +128,7 @@ def gemm_by_slots(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, l
 def window_by_sums(acc: Tiles, inp: Tiles, wgt: Tiles, uops: Tiles, flags: int, loops: Three,
                    dst_stride: Three, src_stride: Three, wgt_stride: Three, stop: int,
                    formulas: float = FORMULAS) -> None:
-    """The literal meaning of `window`, for any tiles: sum by sum."""
+    """The reference for `window`, for any tiles: sum by sum."""
     groups = acc.shape[2] // min(acc.shape[2], inp.shape[2])
     for outer in range(loops[0]):
         for middle in range(loops[1]):
@@ -155,7 +155,7 @@ def _is_first(flags: int, outer: int, middle: int, inner: int, step: int) -> boo
 
 @plain
 def _start_sum(acc: Tiles, dst: int, bias: int, groups: int) -> None:
-    """Start the sums of a tile, or of one of its groups of lanes, which `dst` counts then."""
+    """Start the sums of a tile, or of one of its groups of lanes, whose number is then `dst`."""
     places = acc.shape[1] * acc.shape[2] // groups
     tile, first = dst // groups, dst % groups * places
     for place in range(first, first + places):
@@ -163,7 +163,7 @@ def _start_sum(acc: Tiles, dst: int, bias: int, groups: int) -> None:
         acc[tile, row, column] = 0 if bias == NO_TILE else acc[bias, row, column]
 
 
-# These take arrays with an index, not tiles: views would cost a third of the speed.
+# These take arrays and an index instead of tiles: views would cost a third of the speed.
 @plain
 def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight: int) -> None:
     lanes = min(acc.shape[2], inp.shape[2])
@@ -183,8 +183,8 @@ def _add_product(acc: Tiles, inp: Tiles, wgt: Tiles, dst: int, src: int, weight:
 
 @plain
 def _place(tiles: Tiles, row: int, group: int, lanes: int) -> tuple[int, int]:
-    """Where the lanes of a group of a row begin in tiles, which are (batch, block) by count alone:
-    groups follow one another, each with all rows."""
+    """Where the lanes of a group of a row begin in a tile. Tiles have the shape (batch, block), but
+    store group after group, each with all rows."""
     at = (group * tiles.shape[1] + row) * lanes
     return at // tiles.shape[2], at % tiles.shape[2]
 
@@ -219,7 +219,7 @@ def alui(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three, d
 def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: int, loops: Three,
                  dst_stride: Three, rhs_stride: Three, stop: int,
                  formulas: float = FORMULAS) -> None:
-    """The literal meaning of `alu`."""
+    """The reference for `alu`."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             if is_set(stop):
@@ -241,7 +241,7 @@ def alu_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, lhs: int, rhs: in
 def alui_by_lanes(target: Tiles, acc: Tiles, op: int, dst: int, src: int, loops: Three,
                   dst_stride: Three, src_stride: Three, immediate: int, stop: int,
                   formulas: float = FORMULAS) -> None:
-    """The literal meaning of `alui`."""
+    """The reference for `alui`."""
     for outer in range(loops[0]):
         for middle in range(loops[1]):
             if is_set(stop):
@@ -276,9 +276,9 @@ def requantize_by_lanes(target: Tiles, acc: Tiles, tables: Tiles, flags: int, ro
                         dst: int, src: int, params: int, loops: Three, dst_stride: Three,
                         src_stride: Three, params_stride: int, zero_point: int, low: int, high: int,
                         stop: int, formulas: float = FORMULAS) -> None:
-    """The literal meaning of `requantize`, for any tiles: lane by lane."""
+    """The reference for `requantize`, for any tiles: lane by lane."""
     if loops[1] == 0 or loops[2] == 0:
-        return      # nothing is read either, wherever it may point
+        return      # nothing is read either, so indices do not matter
     for outer in range(loops[0]):
         at = params + params_stride * outer
         bias, multiplier, shift = acc[at].copy(), acc[at + 1].copy(), acc[at + 2].copy()

@@ -1,4 +1,4 @@
-"""The effects of instructions, compiled: of one, or of a whole program in one call.
+"""Compiled execution of one instruction, or of a whole program in one call.
 
 Importing this module imports numba.
 """
@@ -38,10 +38,10 @@ OPCODES = 256               # that a byte can hold
 
 
 class Effects:
-    """Executes a program's instructions on scratchpads, which may be exchanged, and a memory.
+    """Executes a program's instructions on scratchpads, which may be replaced, and a memory.
 
-    The result says whether an instruction is DONE. If it reaches OUTSIDE, or has to be executed
-    ELSEWHERE, nothing has happened.
+    The result tells whether an instruction is DONE. If it has an index OUTSIDE, or has to be
+    executed ELSEWHERE, it had no effect.
     """
 
     def __init__(self, program: Program, memory: Memory):
@@ -54,7 +54,7 @@ class Effects:
         self._numbers: Numbers
 
     def use(self, pads: Scratchpads) -> None:
-        """Use these scratchpads. Their arrays must not move."""
+        """Use these scratchpads. Their arrays must stay at their addresses."""
         self.pads = pads
         dense, depthwise = self._kernels
         self._numbers = machine(
@@ -72,7 +72,7 @@ class Effects:
 
     @cached_property
     def _kernels(self) -> tuple[int, int]:
-        """The kernels for gemms and for depthwise gemms, where the program has any."""
+        """The kernels for gemms and for depthwise gemms, if the program has any."""
         config = self.program.config
         depthwise = positions_of(self.program.code, Gemm)[1]["flags"] & GemmFlags.DEPTHWISE != 0
         used = {*depthwise.tolist()} | {True for _ in positions_of(self.program.code, Window)[0]}
@@ -100,7 +100,7 @@ class Effects:
         return bool(lane_operations(self.program).sum() > HEAVY)
 
     def execute(self, position: int, *, heavy: bool = False) -> int:
-        """One instruction. `heavy`: Ctrl-C must be heard meanwhile."""
+        """Execute one instruction. `heavy`: it must be interruptible by Ctrl-C."""
         opcode = self._opcodes[position]
         if opcode not in FUNCTIONS:
             return ELSEWHERE
@@ -131,8 +131,8 @@ def function_of(opcode: int) -> int:
     return FUNCTIONS[opcode]()
 
 
-# What `execute_list` is told: the next step, how many there are, where the rows of instructions
-# begin, bytes of a row, and where the addresses of functions and the machine are.
+# Arguments of `execute_list`: the next step, their number, the address of the rows of instructions,
+# bytes of a row, and the addresses of the function table and of the machine.
 STEP, STEPS, ROWS, ROW, BY_OPCODE, MACHINE = range(6)
 
 

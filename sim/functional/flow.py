@@ -1,4 +1,4 @@
-"""Which instructions may start: the queues of the four engines, their tokens, and syncs."""
+"""Decides which instructions may start: the queues of the four engines, their tokens, and syncs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POSTS = {giver: [tuple(giver * ENGINES + taker for taker in Engine if mask >> ta
 
 
 class Flow:
-    """The state between instructions. Queues have no limit.
+    """Queues and tokens between instructions. Queues are unbounded.
 
     Nothing after a sync starts before everything ahead of it is complete. The last sync ends the
     program.
@@ -67,7 +67,7 @@ class Flow:
         return queue[-1] if queue else None
 
     def may_start(self, engine: Engine) -> bool:
-        """Whether an idle engine has its tokens and no sync in the way."""
+        """Whether an idle engine has its tokens and no sync blocks it."""
         queue = self._queues[engine]
         return bool(queue) and queue[-1] < self._syncs[-1] and all(
             self.tokens[counter] for counter in self._waits[queue[-1]])
@@ -80,7 +80,7 @@ class Flow:
         return position
 
     def finish(self, position: int) -> None:
-        """Post what a complete instruction posts."""
+        """Post the tokens of a complete instruction."""
         for counter in self._posts[position]:
             if self.tokens[counter] == self.limit:
                 raise ExecutionError(f"{place_of(self.instructions[position], position)}: post "
@@ -98,7 +98,8 @@ class Flow:
                 self._unfinished = self._syncs[-1] - passed - 1
 
     def deadlock(self, order: str = "") -> ExecutionError:
-        """Reports where every engine waits, for what, and which tokens there are."""
+        """The error for a deadlock: where every engine waits, for what, and which tokens there
+        are."""
         waits = [self._waiting(engine, head) for engine in Engine
                  if (head := self.head(engine)) is not None]
         return ExecutionError(f"deadlock{order}: {'; '.join(waits)}; "

@@ -1,4 +1,4 @@
-"""Four 32-bit lanes as a value in a variable of compiled kernels, and walks over tiles.
+"""A numba type for a vector of four 32-bit lanes, and range checks of tile indices.
 
 Nothing is checked. Importing this module imports numba.
 """

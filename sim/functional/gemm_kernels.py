@@ -32,11 +32,11 @@ NO_KERNEL = 0
 MOST_LANES = 64             # of a tile
 
 
-# Both are inlined by numba already: else their sums would pass through memory.
+# Both are inlined by numba, so that their sums stay in registers.
 @numba.njit(inline="always")
 def _sum_up(empty: Word, positions: int, reductions: int, count: int, to: int, left: int,
             right: int, starts: int, origin: int) -> None:
-    """The sums of as many positions as `empty` has tiles."""
+    """Compute the sums of as many positions as `empty` has tiles."""
     sums, places = empty, lefts(empty, positions, left)
     for each in range(reductions, reductions + count * ELEMENT * NUMBER, ELEMENT * NUMBER):
         sums = plus(sums, places, number_at(each, LEFT), right + number_at(each, RIGHT))
@@ -46,7 +46,8 @@ def _sum_up(empty: Word, positions: int, reductions: int, count: int, to: int, l
 @numba.njit(inline="always")
 def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, left: int,
                    right: int, starts: int, origin: int, stop: int) -> None:
-    """All positions for some columns of a row of a group: several at once, then one by one."""
+    """Compute all positions for some columns of a row of a group: several at once, then one by
+    one."""
     positions = plan + NUMBER * (HEADER + ELEMENT * number_at(plan, GROUPS))
     count, number = number_at(plan, REDUCTIONS), number_at(plan, POSITIONS)
     reductions = positions + NUMBER * ELEMENT * number
@@ -62,7 +63,7 @@ def _sum_positions(plan: int, empty: Word, single: Word, several: int, to: int, 
 
 def kernel_for(batch: int, block_in: int, block_out: int, depthwise: bool) -> int:
     """The address of a C function that executes plans for such tiles; 0 if there is none. Plans
-    take groups of lanes for tiles, and lanes of a row of activations must lie side by side."""
+    treat groups of lanes as tiles, and lanes of a row of activations must be contiguous."""
     if min(block_in, block_out) < FOUR or (not depthwise and block_in > block_out and batch > 1):
         return NO_KERNEL
     columns = min(block_out, MOST_COLUMNS)
@@ -75,7 +76,7 @@ def kernel_for(batch: int, block_in: int, block_out: int, depthwise: bool) -> in
 
 @cache
 def _kernel(lanes: int, columns: int, depthwise: bool) -> int:
-    """Each kernel is compiled when it is needed, and kept by numba."""
+    """Compile a kernel, or load it from numba's cache."""
     several = max(1, min(VECTORS // Sums(lanes, columns, 1, depthwise).vectors, MOST_TILES))
     left_step, right_step = (1, 1) if depthwise else (0, lanes)
     group_lanes = MOST_LANES if depthwise else lanes        # a depthwise plan is for one group

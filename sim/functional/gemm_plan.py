@@ -1,16 +1,16 @@
-"""GEMM in another order, compiled: loops and micro-ops as three lists that are quick to walk.
+"""Reorders the slots of a gemm, compiled: loops and micro-ops become three lists.
 
-A gemm walks its slots as they are written: outer, middle, inner, micro-op. Most of them only add
-up products for tiles that have nothing to do with one another; then any order has the same
-result, and the best one reads a weight once for several tiles:
+The order of slots in a gemm is outer, middle, inner, micro-op. Mostly they add up products for
+independent tiles; then any order gives the same result, and the best one reads a weight once for
+several tiles:
 
     for each group
         for each position           other tiles, the same weights
             for each reduction      the products that a sum is made of
                 acc[dst] += inp[src] · wgt[weight]
 
-where each index is the sum of what the three have for it. A loop belongs to one of the lists,
-micro-ops to the reductions. A plan is a list of numbers: a header, then the elements of the
+where each index is the sum of the offsets of the three. A loop belongs to one of the lists,
+micro-ops belong to the reductions. A plan is a list of numbers: a header, then the elements of the
 lists, all in bytes; `gemm_kernels` has the kernels for it. Importing this module imports numba.
 """
 
@@ -49,7 +49,7 @@ from .machine_table import (
 DEPTHWISE, START, FROM_BIAS = (int(each) for each in (GemmFlags.DEPTHWISE, GemmFlags.START,
                                                       GemmFlags.BIAS))
 FIRST_UOP, FROM_OUT = int(GemmFlags.FIRST_UOP), int(GemmFlags.OUT)
-FIRST_BIT = int(GemmFlags.FIRST_OUTER).bit_length() - 1     # below it those of the other loops
+FIRST_BIT = int(GemmFlags.FIRST_OUTER).bit_length() - 1     # below it are those of the other loops
 UOPS, INPS, WGTS, ACCS, OUTS = (machine_table.HEADER + BUFFER * each for each in (
     Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT))
 FLAGS, UOP, COUNT, OUTER, DST_STRIDE, SRC_STRIDE, WGT_STRIDE = (place(Gemm, name) for name in (
@@ -58,15 +58,15 @@ LOOPS, MIDDLE, INNER = 3, OUTER + 1, OUTER + 2
 UOP_BYTES = MicroOp.size
 FIELD = UOP_BYTES // 4
 
-# The header: elements of each list, the list of each loop, rows of a tile, bytes from row to row
-# and, in the accumulator, from group to group of lanes, columns that are computed, and the address
-# of the tile that sums start from, or 0.
+# The header: length of each list, the list of each loop, rows of a tile, bytes from row to row and,
+# in the accumulator, from group to group of lanes, columns to compute, and the address of the tile
+# that sums start from, or 0.
 GROUPS, POSITIONS, REDUCTIONS, LISTS = range(4)
 LIST_OF = LISTS
 (ROWS, ACC_ROW, ACC_GROUP, INP_ROW, COLUMNS, ORIGIN,
  HEADER) = range(LIST_OF + LOOPS, LIST_OF + LOOPS + 7)
-# An element: where it leads in acc, inp and wgt, and whether sums start there; of a reduction,
-# the first and last mean nothing.
+# An element: its offsets in acc, inp and wgt, and whether sums start there; of a reduction, the
+# first and last are unused.
 TO, LEFT, RIGHT, STARTS, ELEMENT = range(5)
 LONGEST = 1 << 18                                   # elements of all lists
 SPACE = HEADER + ELEMENT * LONGEST                  # numbers of a plan …
@@ -74,14 +74,14 @@ ROW_NUMBERS, WINDOW_UOPS = 32, 4                    # … and of the gemm that a
 
 
 def space() -> npt.NDArray[np.int64]:
-    """Memory in which any plan fits. Its pages are allocated when they are used."""
+    """Memory for any plan. Its pages are allocated on first use."""
     return np.empty(SPACE + ROW_NUMBERS + WINDOW_UOPS, np.int64)
 
 
 @cache
 def gemm() -> int:
-    """The address of a C function that executes a gemm, given its row and the machine. It leaves
-    gemms to others if there is no kernel for such tiles or the order of slots matters."""
+    """The address of a C function that executes a gemm, given its row and the machine. It does not
+    handle gemms without a kernel for such tiles, or whose order of slots matters."""
     def function(row: int, machine: int) -> Word:
         flags, count = number_at(row, FLAGS), number_at(row, COUNT)
         if count * number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
@@ -95,7 +95,7 @@ def gemm() -> int:
 
 @helper
 def plan_and_execute(row: int, machine: int, uops: int, count: int, flags: int) -> Word:
-    """Execute a gemm, of whose row only loops and strides count, if it can be planned."""
+    """Execute a gemm if it can be planned. Of its row, only loops and strides are used."""
     if not _slots_stay_inside(row, machine, uops, count, flags):
         return OUTSIDE
     kernel = number_at(machine, DEPTHWISE_KERNEL if flags & DEPTHWISE else DENSE_KERNEL)
@@ -104,7 +104,7 @@ def plan_and_execute(row: int, machine: int, uops: int, count: int, flags: int) 
                                                                                         count):
         return ELSEWHERE
     if flags & DEPTHWISE and flags & FROM_BIAS and _groups(machine, BLOCK_OUT) > 1:
-        return ELSEWHERE                        # sums of other lanes start from others
+        return ELSEWHERE                        # other lanes start from other sums
     _begin(plan, machine, uops, flags)
     _fill(plan, row, machine, uops, count, flags)
     return call(kernel, plan, number_at(machine, STOP))
@@ -119,7 +119,7 @@ def _groups(machine: int, block: int) -> Word:
 
 @helper
 def _slots_stay_inside(row: int, machine: int, uops: int, count: int, flags: int) -> bool:
-    """Whether all slots stay inside their scratchpads."""
+    """Whether all slots stay in range."""
     for field, buffer, strides in ((DST, ACCS, DST_STRIDE), (SRC, INPS, SRC_STRIDE),
                                    (WGT, WGTS, WGT_STRIDE)):
         low = high = half_at(uops + field * FIELD)
@@ -146,9 +146,9 @@ def _slots_stay_inside(row: int, machine: int, uops: int, count: int, flags: int
 
 @helper
 def _is_reorderable(row: int, uops: int, count: int, flags: int) -> bool:
-    """Whether every tile gets one sum that starts, if at all, with its first product, and none
-    that sums start from gets any (never wrongly true). Tiles differ if a step of a loop is longer
-    than all that loops with shorter ones reach."""
+    """Whether every tile gets one sum that starts, if at all, with its first product, and no bias
+    tile gets any (conservative). Tiles are distinct if the stride of a loop exceeds the range of
+    all loops with smaller strides."""
     low = high = half_at(uops + DST * FIELD)
     for step in range(1, count):
         if half_at(uops + DST * FIELD + step * UOP_BYTES) != low:
@@ -206,7 +206,7 @@ def _begin(plan: int, machine: int, uops: int, flags: int) -> None:
 @helper
 def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) -> None:
     """Fill the lists. Each begins with one element, or one for each micro-op; groups hold
-    addresses. Each of its loops then adds copies of what is there, moved by its strides."""
+    addresses. Each of its loops then appends copies of the elements, offset by its strides."""
     acc, inp = number_at(machine, ACCS + TILE), number_at(machine, INPS + TILE)
     wgt = number_at(machine, WGTS + TILE)
     if flags & DEPTHWISE:               # groups of lanes, and rows of weights
@@ -236,7 +236,7 @@ def _fill(plan: int, row: int, machine: int, uops: int, count: int, flags: int) 
 
 @helper
 def _write(at: int, to: int, left: int, right: int, starts: int) -> int:
-    """Write an element. Returns where the next one goes."""
+    """Write an element. Returns the address of the next one."""
     write_number(at, TO, to)
     write_number(at, LEFT, left)
     write_number(at, RIGHT, right)
@@ -247,7 +247,7 @@ def _write(at: int, to: int, left: int, right: int, starts: int) -> int:
 @helper
 def _repeat(first: int, end: int, times: int, to: int, left: int, right: int,
             starts: int) -> int:
-    """Repeat some elements `times` times, each time moved further. Returns where they end."""
+    """Repeat some elements `times` times with growing offsets. Returns the end."""
     at = end
     for number in range(1, times):
         for each in range(first, end, NUMBER * ELEMENT):

@@ -1,18 +1,18 @@
-"""Sums of tile products in vector registers, as a value that compiled kernels carry in a variable.
+"""A numba type for sums of tile products in vector registers.
 
-A `Sums` value belongs to a few columns of several accumulator tiles, in vector registers:
-`nothing` begins one, `plus` adds the products of rows of as many activation tiles with the same
-rows of a weight tile, so that each is read once; `settle` adds up what each column holds and
-writes it. Until then a column may be spread over several lanes:
+A `Sums` value belongs to a few columns of several accumulator tiles, in vector registers: `nothing`
+creates one, `plus` adds the products of rows of as many activation tiles with the same rows of a
+weight tile, so that each is read once; `settle` reduces each column and writes it. Until then a
+column may occupy several lanes:
 
     lanes≥16:   a vector for each column, all of whose numbers belong to it
     lanes=8:    two columns in a vector
     lanes=4:    four columns in a vector, one number each
     depthwise:  four columns in a vector, one number each
 
-Sums wrap at 32 bits, so that their order does not matter. All this is written in LLVM's vectors,
-which exist for every processor, because loops in plain numba reach a tenth of the speed: here
-sdot or pmaddwd multiplies. Nothing is checked. Importing this module imports numba.
+Sums wrap at 32 bits, so that their order does not matter. LLVM's portable vectors are used because
+loops in plain numba reach a tenth of the speed: here sdot or pmaddwd multiplies. Nothing is
+checked. Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ FOUR = 4                    # 32-bit lanes of such a vector
 BYTES, PRODUCTS = vector(I8, REGISTER), vector(I32, REGISTER)
 NUMBERS, LONG = vector(I32, FOUR), vector(I32, 2 * FOUR)
 
-# How LLVM writes a sum that Arm's dot product of bytes can do: from version 20 on, under two names.
-# Elsewhere sums of neighbours are best: x86's pmaddwd is made for them.
+# The LLVM intrinsic for partial sums that Arm's dot product of bytes implements; since version 20
+# it has had two names. Elsewhere sums of neighbours are best: they map to x86's pmaddwd.
 LLVM = llvmlite.binding.llvm_version_info[0]
 PARTIAL_SUM = "" if not ON_ARM or LLVM < 20 else (
     f"llvm{'.experimental' if LLVM < 22 else ''}.vector.partial.reduce.add.v4i32.v16i32")
-# How large a Sums value may be: x86 has half as many registers.
+# The size of a Sums value: x86 has half as many registers.
 VECTORS, MOST_COLUMNS, MOST_TILES = (24, 8, 4) if PARTIAL_SUM else (8, 4, 4)
 
 
@@ -72,7 +72,7 @@ class Sums(types.Type):
 
     @property
     def kind(self) -> LlvmType:
-        """The type of its vectors. Where neighbours are added, longer vectors halve the number of
+        """The type of its vectors. If neighbours are added, longer vectors halve the number of
         sums."""
         spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
         return LONG if spread else NUMBERS
@@ -108,7 +108,7 @@ def nothing(context: Context, lanes: Kind, columns: Kind, tiles: Kind,
 
 @intrinsic
 def lefts(context: Context, sums: Kind, positions: Kind, left: Kind) -> Intrinsic:
-    """Where the activations of each tile begin: at the tile's position plus `left`."""
+    """The addresses of the activations of each tile: its position plus `left`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         places = [builder.add(_part(builder, values[1], number, LEFT), values[2])
                   for number in range(sums.tiles)]
@@ -119,8 +119,8 @@ def lefts(context: Context, sums: Kind, positions: Kind, left: Kind) -> Intrinsi
 
 @intrinsic
 def plus(context: Context, sums: Kind, lefts: Kind, left: Kind, right: Kind) -> Intrinsic:
-    """The sums and the products of rows of activation tiles with rows of a weight tile: those
-    `left` bytes after `lefts`, these at `right`."""
+    """Add the products of rows of activation tiles, `left` bytes after `lefts`, with rows of a
+    weight tile at `right`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         totals = [builder.extract_value(values[0], each)
                   for each in range(sums.tiles * sums.vectors)]
@@ -137,8 +137,9 @@ def plus(context: Context, sums: Kind, lefts: Kind, left: Kind, right: Kind) -> 
 @intrinsic
 def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind,
            origin: Kind) -> Intrinsic:
-    """Write the sums of each tile to where its position leads from `to`: plus what is there; or,
-    where both the position and `starts` say so, plus what is at `origin`, if that is not 0."""
+    """Write the sums of each tile to `to` plus the offset of its position. They are added to the
+    value there or, if both the position and `starts` say that sums start, to the value at `origin`,
+    if that is not 0."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         totals, positions, to, starts, origin = values
         for number in range(sums.tiles):
@@ -212,9 +213,9 @@ def _row(builder: Builder, place: Word, lanes: int) -> Word:
 
 
 def _multiply_add(builder: Builder, total: Word, left: Word, right: Word, lanes: int) -> Word:
-    """Add products of bytes to 32-bit lanes, two or four of the same column to each."""
+    """Add products of bytes to 32-bit lanes, two or four of the same column per lane."""
     products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
-    if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may choose which four: all are of one column
+    if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may pick any four: all are of one column
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(NUMBERS, [NUMBERS, PRODUCTS]), PARTIAL_SUM)
         return builder.call(function, [total, products])

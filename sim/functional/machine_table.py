@@ -1,7 +1,7 @@
-"""A machine as a list of numbers, and instructions as rows of numbers, for compiled code.
+"""The machine as an array of numbers, and instructions as rows of numbers, for compiled code.
 
-Compiled functions get the addresses of such lists instead of arrays, so that one function serves
-every program and configuration. Importing this module does not import numba.
+Compiled functions get the addresses of such arrays, so that one function serves every program and
+configuration. Importing this module does not import numba.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Numbers = npt.NDArray[np.int64]
 
 READS_LEFT = sum(1 << each for each in AluOp if each.reads_left)        # ALU operations, as a set
 
-# What a compiled function says of an instruction: it is done; it reaches outside of a scratchpad
-# or a segment; it is not for this function; it was stopped. In the second and third case it has had
-# no effect, in the last one part of it.
+# Results of a compiled function: the instruction is done; it has an index or address out of range;
+# this function does not handle it; it was interrupted. In the second and third case it had no
+# effect, in the last one part of it.
 DONE, OUTSIDE, ELSEWHERE, STOPPED = range(4)
 
-# A machine: addresses of the kernels for gemm, of its space and of the cell that says to stop, the
+# A machine: addresses of the kernels for gemm, of their scratch space and of the stop cell, the
 # shape of tiles, tiles of results that a gemm may read, whether there are windows, the address of
 # the ALU's tables or 0, segments …
 (DENSE_KERNEL, DEPTHWISE_KERNEL, PLAN, STOP, BATCH, BLOCK_IN, BLOCK_OUT, GEMM_OUT, WINDOWS,
  TABLES, SEGMENTS, HEADER) = range(12)
-# … then a row for each buffer: where its scratchpad lies, the tiles it has, bytes of a tile and
-# of a lane there, bytes of a tile in DRAM …
+# … then a row for each buffer: the address of its scratchpad, its tiles, bytes of a tile and of a
+# lane there, bytes of a tile in DRAM …
 ADDRESS, TILES, TILE, LANE, IN_DRAM, BUFFER = range(6)
 FIRST_SEGMENT = HEADER + BUFFER * len(Buffer)
-# … and one for each segment: where it lies, its bytes, and those that may be written.
+# … and one for each segment: its address, its bytes, and those that may be written.
 SIZE, WRITABLE, SEGMENT = range(1, 4)
 
 
@@ -73,7 +73,7 @@ def rows_by_kind(code: Stream) -> Iterator[tuple[type[Instruction], npt.NDArray[
     """For each kind of instruction in a program: its positions, and a row for each of them with the
     opcode and all elements of its fields."""
     opcodes = np.ascontiguousarray(code["opcode"])
-    whole = np.ascontiguousarray(code).view(WHOLE)      # as one item each, words are quick to pick
+    whole = np.ascontiguousarray(code).view(WHOLE)      # one item per word is fast to select
     for kind in ISA:
         positions = np.flatnonzero(opcodes == OPCODES[kind])
         if len(positions):

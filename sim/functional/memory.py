@@ -13,12 +13,11 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Memory:
-    """The segments of one program, filled with its data; the rest is zero.
+    """The segments of one program, initialized with its data, otherwise zero.
 
-    The host reads and writes everything by segment and offset or by a tensor's name. DMA reaches
-    boxes of rows through windows, which cannot be written where the segment is for reading only;
-    whether a box lies inside its segment is for `isa.verification.bounds` to say, before it is
-    touched.
+    The host reads and writes everything by segment and offset or by a tensor's name. DMA accesses
+    boxes of rows through windows, which are read-only if the segment is; `isa.verification.bounds`
+    checks beforehand that a box is inside its segment.
     """
 
     def __init__(self, program: Program):
@@ -55,7 +54,7 @@ class Memory:
         return self._box(load, tile_bytes).copy()
 
     def store_box(self, store: Store, rows: Bytes) -> None:
-        """Write the rows of a store in order: where they overlap, the last one counts."""
+        """Write the rows of a store in order: where they overlap, the last one wins."""
         box = self._box(store, rows.shape[2] // max(store.shape[2], 1))
         if _is_disjoint(rows.shape, store.stride):
             box[...] = rows
@@ -84,14 +83,14 @@ def to_bytes(tensor: Tensor, values: npt.ArrayLike) -> Bytes:
 
 
 def from_bytes(tensor: Tensor, data: Bytes) -> npt.NDArray[np.integer]:
-    """The values of a tensor that is in memory as these bytes."""
+    """The values of a tensor, from its bytes in memory."""
     little_endian = np.dtype(tensor.dtype).newbyteorder("<")
     return data.view(little_endian).reshape(tensor.shape).astype(tensor.dtype, copy=False)
 
 
 def _initial_content(segment: Segment) -> Bytes:
     try:
-        data = np.zeros(segment.size, np.uint8)     # the host gives pages when they are touched
+        data = np.zeros(segment.size, np.uint8)     # pages are allocated on first access
     except MemoryError:
         raise ExecutionError(f"segment {segment.name}: its {segment.size} bytes do not fit in "
                              f"this host's memory") from None
@@ -107,7 +106,7 @@ def _window(segment: Segment, data: Bytes) -> Bytes:
 
 
 def _is_disjoint(shape: tuple[int, ...], strides: tuple[int, int]) -> bool:
-    """Whether no byte of a box of rows is visited twice (never wrongly true)."""
+    """Whether no byte of a box of rows is accessed twice (conservative)."""
     reach = shape[2]
     for stride, count in sorted((abs(stride), count) for stride, count
                                 in zip(strides, shape[:2], strict=True) if count > 1):

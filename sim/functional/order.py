@@ -1,4 +1,4 @@
-"""Orders in which a program may be executed: its own, and any other that its tokens allow.
+"""Execution orders: program order, and any other that the tokens allow.
 
 In hardware the engines run at the same time. A correct program has the same result in every order
 in which each engine keeps its own order and no instruction starts without its tokens.
@@ -20,13 +20,13 @@ Effect = Callable[[], None]
 
 
 class Machine(Protocol):
-    """What an order drives."""
+    """The interface that an order drives."""
 
     def execute(self, position: int) -> None:
         """Execute an instruction in one step."""
 
     def begin(self, position: int) -> Effect:
-        """Let an instruction read; its writes appear when the effect is called."""
+        """Do the reads of an instruction; calling the effect does its writes."""
 
 
 class Order(Protocol):
@@ -50,11 +50,11 @@ class ProgramOrder:
 
 @dataclass(frozen=True)
 class Adversarial:
-    """An interleaving of the engines that looks for trouble, reproducible from its seed.
+    """An adversarial interleaving of the engines, reproducible from its seed.
 
-    Consecutive seeds take turns with the strategies below. With half of the seeds an instruction
+    Consecutive seeds cycle through the strategies below. With half of the seeds an instruction
     reads when it starts and writes when it completes, with others in between; with the other half
-    it is a single step.
+    it is atomic.
     """
 
     seed: int
@@ -86,7 +86,7 @@ class Adversarial:
                 flow.finish(position)
 
 
-# A strategy chooses, again and again, one of the engines that can take a step.
+# A strategy repeatedly picks one of the engines that can step.
 Pick = Callable[[Sequence[Engine]], Engine]
 
 

@@ -1,5 +1,5 @@
-"""REQUANTIZE, compiled: four lanes at once; and TABLE, for what it looks up. Importing this module
-imports numba."""
+"""REQUANTIZE, compiled: four lanes at once; and TABLE, which fills its tables. Importing this
+module imports numba."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ACCS, OUTS = (HEADER + BUFFER * each for each in (Buffer.ACC, Buffer.OUT))
 @cache
 def requantize() -> int:
     """The address of a C function that executes a requantize, given its row and the machine. It
-    leaves tiles whose lanes are not a multiple of four to others."""
+    does not handle tiles whose lanes are not a multiple of four."""
     def function(row: int, machine: int) -> int:
         if number_at(row, OUTER) * number_at(row, MIDDLE) * number_at(row, INNER) == 0:
             return DONE
@@ -81,8 +81,8 @@ def requantize() -> int:
         lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)
         if lanes % FOUR:
             return ELSEWHERE
-        # Parameters are read when an iteration of the outer loop begins: what it writes to them
-        # comes later. Lanes have nothing to do with one another, so four go through all tiles.
+        # Parameters are read when an iteration of the outer loop begins, before it may overwrite
+        # them. Lanes are independent, so four of them go through all tiles.
         for outer in range(number_at(row, OUTER)):
             for lane in range(0, lanes, FOUR):
                 _scale_lanes(row, acc, target, outer, lane, table, number_at(machine, STOP))
@@ -143,7 +143,7 @@ def _scale_tiles(flags: int, origin: int, to: int, count: int, origin_step: int,
 @cache
 def fill_table() -> int:
     """The address of a C function that executes a table, given its row and the machine. Lanes of
-    tiles in a row are bytes in a row."""
+    consecutive tiles are consecutive bytes."""
     def function(row: int, machine: int) -> int:
         acc, tables = machine + NUMBER * ACCS, number_at(machine, TABLES)
         lanes = number_at(machine, BATCH) * number_at(machine, BLOCK_OUT)

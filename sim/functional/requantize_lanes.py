@@ -1,7 +1,7 @@
 """Requantization of four lanes at once, in LLVM's vectors.
 
-`isa.arithmetic.scale` says what is computed. Here nothing branches, and where that rounds by
-`((x >> n - 1) + 1) >> 1` to do without a 65th bit, half of the divisor is added: a product of two
+`isa.arithmetic.scale` defines the result. This code is branch-free, and where that one rounds by
+`((x >> n - 1) + 1) >> 1` to avoid a 65th bit, this one adds half of the divisor: a product of two
 32-bit numbers leaves room for it. Importing this module imports numba.
 """
 
@@ -38,7 +38,7 @@ def _divide_by_power_of_two(builder: Builder, value: Word, amount: Word) -> Word
     """Divide by 2**amount, where amount is from 0 to 32, with ties away from zero: rounds up if the
     dropped bits are more than half, or exactly half and the value is not negative."""
     mask = builder.trunc(builder.sub(builder.shl(_all(1), amount), _all(1)), LANES)
-    most = ir.Constant(LANES, [LANE_BITS - 1] * FOUR)       # by which such a lane can be shifted
+    most = ir.Constant(LANES, [LANE_BITS - 1] * FOUR)       # largest shift of such a lane
     amount = builder.trunc(amount, LANES)
     amount = builder.select(builder.icmp_signed("<", amount, most), amount, most)
     negative = builder.ashr(value, most)                    # -1 or 0
@@ -72,7 +72,7 @@ def clamp_to_8_bits(context: Context, value: Kind, zero_point: Kind, low: Kind,
     """The values plus the zero point, limited to `low` … `high`, in eight bits."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
         value, zero_point, low, high = values
-        # Where this saturates, the limits are exceeded anyway.
+        # If this saturates, the limits are exceeded anyway.
         add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(LANES, [LANES, LANES]), "llvm.sadd.sat.v4i32")
         return _clamp(builder, builder.call(add, [value, zero_point]), low, high)

@@ -33,7 +33,7 @@ def tile_shape(buffer: Buffer, config: Config) -> tuple[int, ...]:
             return (config.batch, config.block_out)
 
 
-# A lane as it lies in DRAM. Weights of four bits are two to a byte, the first in the low nibble.
+# The type of a lane in DRAM. Weights of four bits are two to a byte, the first in the low nibble.
 IN_DRAM = {Buffer.UOP: "<u2", Buffer.INP: "i1", Buffer.WGT: "i1", Buffer.ACC: "<i4",
            Buffer.ACC8: "i1", Buffer.OUT: "i1"}
 IN_SCRATCHPAD = {**IN_DRAM, Buffer.UOP: "u2", Buffer.ACC: "i4", Buffer.ACC8: "i4"}
@@ -52,7 +52,7 @@ def unpack(data: Bytes, buffer: Buffer, config: Config) -> Tiles:
 
 
 def pack(tiles: Tiles, buffer: Buffer, config: Config) -> Bytes:
-    """The inverse of `unpack`. Lanes that do not fit into DRAM lose their high bits."""
+    """The inverse of `unpack`. Lanes that are wider than in DRAM lose their high bits."""
     rows = tiles.shape[:tiles.ndim - len(tile_shape(buffer, config))]
     size = rows[-1] * config.tile_bytes(buffer)
     if buffer == Buffer.WGT and config.wgt_bits == NIBBLE:
@@ -84,7 +84,7 @@ class Scratchpads:
         return tiles
 
     def with_copy_of(self, buffer: Buffer) -> Self:
-        """The same scratchpads, except that one is a copy, so that writes to it stay apart."""
+        """The same scratchpads, but with a private copy of one."""
         twin = copy.copy(self)
         setattr(twin, NAMES[buffer], self.of(buffer).copy())
         return twin
@@ -101,7 +101,7 @@ class Scratchpads:
         boxes = np.ndarray((z, rows, width, *pads.shape[1:]), pads.dtype, pads, load.sram * tile,
                            (load.sram_pitch * tile, width * tile, tile, *pads.strides[1:]))
         apart = load.sram_pitch >= rows * width
-        # Planes that overlap are written in order: the last one stays.
+        # Planes that overlap are written in order: the last one wins.
         for planes in (slice(None),) if apart else (slice(at, at + 1) for at in range(z)):
             if any(load.pad):
                 boxes[planes] = load.pad_value

@@ -1,4 +1,4 @@
-"""The functional simulator: what every instruction means, without a notion of time."""
+"""The functional simulator: executes instructions without timing."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ Computation: TypeAlias = Gemm | Window | Alu | AluI | Requantize | Table
 class Functional:
     """Executes one program, any number of times, on a memory that persists between runs.
 
-    An instruction is checked before it has any effect, so after an ExecutionError memory is as the
-    instructions before it left it. Scratchpads are zero when a run begins.
+    An instruction is checked before it has any effect, so an ExecutionError leaves memory in the
+    state after the instruction before. Scratchpads are zero when a run begins.
 
     `limit` is the number of tile operations that a run may take, by default 10,000,000,000: tile
     products, vectors written by the ALU, tiles loaded or stored. A program that needs more is
@@ -77,15 +77,15 @@ class Functional:
     def execute(self, position: int) -> None:
         """Execute an instruction in one step."""
         if isinstance(self.instructions[position], Load | Store):
-            instruction = self._check_instruction(position)  # compiled code checks less
+            instruction = self._check_instruction(position)  # compiled code checks less than this
             if self._effects is None and position not in self._heavy:
                 self._transfer(instruction)()
                 return
         self._execute_on(self.scratchpads, position)
 
     def _execute_on(self, pads: Scratchpads, position: int) -> None:
-        """With compiled code, which needs numba; a program that only copies a little does
-        without."""
+        """Execute with compiled code, which needs numba; a small program that only copies does
+        not."""
         if self._effects is None:
             from .effects import Effects
             self._effects = Effects(self.program, self.memory)
@@ -98,7 +98,7 @@ class Functional:
             compute(instruction, pads, heavy=heavy)
 
     def begin(self, position: int) -> Effect:
-        """Let an instruction read everything it reads. The effect is what it writes."""
+        """Do the reads of an instruction. The effect does its writes."""
         instruction, pads = self._check_instruction(position), self.scratchpads
         if isinstance(instruction, Load | Store) and position not in self._heavy:
             return self._transfer(instruction)
@@ -119,7 +119,7 @@ class Functional:
 
     @cached_property
     def _heavy(self) -> frozenset[int]:
-        """The instructions that may take long."""
+        """The positions of instructions that may take long."""
         return frozenset(np.flatnonzero(lane_operations(self.program) > HEAVY).tolist())
 
     def _check_instruction(self, position: int) -> Instruction:
@@ -159,7 +159,7 @@ def target_of(instruction: Instruction) -> Buffer:
 
 @cache
 def _datapath() -> ModuleType:
-    """The kernels, imported when needed: a program that only copies does without numba."""
+    """The kernels, imported when needed: a program that only copies does not need numba."""
     from . import datapath
     return datapath
 
@@ -218,7 +218,7 @@ def _compute(instruction: Computation, pads: Scratchpads, options: dict[str, int
 
 
 def _activations(product: Gemm | Window, pads: Scratchpads) -> Tiles:
-    """What a product reads: inp, or out in tiles of the same shape."""
+    """The activations of a product: inp, or out in tiles of the same shape."""
     if GemmFlags.OUT not in product.flags:
         return pads.inp
     return pads.out.reshape(-1, *pads.inp.shape[1:])
@@ -252,7 +252,7 @@ def tiles_written(instruction: Instruction, pads: Scratchpads) -> npt.NDArray[np
 
 
 def _repeat_tiles(tiles: npt.NDArray[np.bool_], number: int, stride: int) -> npt.NDArray[np.bool_]:
-    """A set of tiles, `number` times, moved further each time. It never leads outside."""
+    """The union of `number` copies of a set of tiles, each `stride` further. All are in range."""
     if number == 0:
         return np.zeros_like(tiles)
     done = 1

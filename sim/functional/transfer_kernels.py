@@ -43,7 +43,7 @@ from .machine_table import (
     place,
 )
 
-# Loads and stores begin alike.
+# Loads and stores have the same first fields.
 WHICH, FROM, PAD_VALUE, SRAM, OFFSET, SHAPE, PITCH, STRIDE, PAD = (place(Load, name) for name in (
     "buffer", "segment", "pad_value", "sram", "offset", "shape", "sram_pitch", "stride", "pad"))
 STORED, INTO, STORE_SRAM, STORE_OFFSET, STORE_SHAPE, STORE_STRIDE, STORE_PITCH = (
@@ -52,7 +52,7 @@ STORED, INTO, STORE_SRAM, STORE_OFFSET, STORE_SHAPE, STORE_STRIDE, STORE_PITCH =
 BUFFERS = len(Buffer)
 LANE_BYTES = 4              # of an accumulator
 NIBBLE, LOW_NIBBLE, SIGN = 4, 15, 8
-TWICE = 2                   # as much space as in DRAM is what nibbles take
+TWICE = 2                   # unpacked nibbles take twice the space of DRAM
 
 
 @cache
@@ -87,7 +87,7 @@ def load() -> int:
 @helper
 def _base(machine: int, segment: int, limit: int, offset: int, planes: int, rows: int, size: int,
           strides: int) -> Word:
-    """The address of a box of rows of `size` bytes, or 0 if it does not lie in its segment."""
+    """The address of a box of rows of `size` bytes, or 0 if it is not inside its segment."""
     if segment >= number_at(machine, SEGMENTS):
         return 0
     row = machine + NUMBER * (FIRST_SEGMENT + SEGMENT * segment)
@@ -100,7 +100,7 @@ def _base(machine: int, segment: int, limit: int, offset: int, planes: int, rows
 
 @helper
 def _load_plane(row: int, pad: int, plane: int, number: int, origin: int) -> None:
-    """A plane of a box, within its border."""
+    """Load a plane of a box, with its border."""
     y, x, tile = number_at(row, SHAPE + 1), number_at(row, SHAPE + 2), number_at(pad, TILE)
     left = number_at(row, PAD + 2)
     width = left + x + number_at(row, PAD + 3)
@@ -116,7 +116,7 @@ def _load_plane(row: int, pad: int, plane: int, number: int, origin: int) -> Non
 
 @helper
 def _border(to: int, size: int, lane: int, value: int) -> None:
-    """Fill the whole plane; what the border surrounds is written later."""
+    """Fill the whole plane with padding; the data inside the border are written later."""
     if lane == LANE_BYTES:
         for at in range(to, to + size, LANE_BYTES):
             write_lane(at, value)
@@ -160,7 +160,7 @@ def store() -> int:
         if base == 0:
             return OUTSIDE
         origin = number_at(pad, ADDRESS) + tile * number_at(row, STORE_SRAM)
-        for plane in range(z):              # in order: where rows overlap, the last one stays
+        for plane in range(z):              # in order: where rows overlap, the last one wins
             for line in range(y):
                 if is_set(number_at(machine, STOP)):
                     return STOPPED

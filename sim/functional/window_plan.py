@@ -1,4 +1,4 @@
-"""Windows, compiled: a window is planned and executed as the depthwise gemm that it equals.
+"""Windows, compiled: a window is planned and executed as the equivalent depthwise gemm.
 
     window, inner loop of N      =      gemm, inner loop of N - 2, three micro-ops
     uop  dst, src, wgt                  uop  dst, src,              wgt
@@ -24,7 +24,7 @@ OUTER, INNER = place(Window, "loops"), place(Window, "loops") + 2
 FLAGS, UOP, WGT_STRIDE = (place(Window, name) for name in ("flags", "uop", "wgt_stride"))
 SRC_STEP, WGT_STEP = place(Window, "src_stride") + 2, WGT_STRIDE + 2
 INNER_OF_GEMM = gemm_plan.INNER
-# Loops and strides follow each other in both instructions.
+# Loops and strides are adjacent in both instructions.
 WALKS, WALKS_OF_GEMM = OUTER, gemm_plan.OUTER
 WALK_NUMBERS = 4 * LOOPS
 assert place(Gemm, "wgt_stride") == WALKS_OF_GEMM + 3 * LOOPS == WGT_STRIDE - WALKS + WALKS_OF_GEMM
@@ -33,8 +33,8 @@ MOST = 1 << 8 * FIELD       # numbers that a field of a micro-op holds
 
 @cache
 def window() -> int:
-    """The address of a C function that executes a window, given its row and the machine. It leaves
-    those without sums, and those that no gemm of three micro-ops can say, to others."""
+    """The address of a C function that executes a window, given its row and the machine. It does
+    not handle those without sums, and those that no gemm of three micro-ops can express."""
     def function(row: int, machine: int) -> Word:
         if number_at(machine, WINDOWS) == 0:
             return OUTSIDE
@@ -65,7 +65,7 @@ def window() -> int:
 
 @helper
 def _is_group_aligned(row: int, wgt: int) -> bool:
-    """Whether a window takes its rows of weights from the beginning of a group."""
+    """Whether the weights of a window start at the first row of a group."""
     beside = wgt
     for loop in range(LOOPS):
         if number_at(row, OUTER + loop) > 1:

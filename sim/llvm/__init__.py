@@ -1,1 +1,1 @@
-"""The part of Python that the twins are written in, compiled with LLVM."""
+"""A compiler, with LLVM, for the subset of Python that the twins are written in."""

@@ -1,4 +1,4 @@
-"""Python's operators on numbers in compiled code: of 64 bits, or computed right away."""
+"""Python's operators on numbers in compiled code: of 64 bits, or folded at compile time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def _floor_divide(builder: ir.IRBuilder, left: ir.Value, right: ir.Value) -> tup
     """Quotient and remainder, rounded down as in Python. The divisor is never zero."""
     quotient = builder.sdiv(left, right)
     rest = builder.sub(left, builder.mul(quotient, right))
-    # Rounded towards zero, the rest has the sign of the dividend: it must have the divisor's.
+    # LLVM rounds towards zero, where the remainder has the sign of the dividend instead of the
+    # divisor's.
     wrong = builder.and_(builder.icmp_signed("!=", rest, I64(0)),
                          builder.icmp_signed("<", builder.xor(rest, right), I64(0)))
     return (builder.sub(quotient, builder.zext(wrong, I64)),
@@ -65,7 +66,7 @@ def emit_comparison(builder: ir.IRBuilder, kind: type[ast.cmpop], left: Number,
 
 
 def both(builder: ir.IRBuilder, one: Number, other: Number) -> Number:
-    """Whether both are true. Asking has no effects, so both can be computed."""
+    """Whether both are true. Conditions have no side effects, so both can be computed."""
     if isinstance(one, int) and isinstance(other, int):
         return int(bool(one and other))
     return builder.and_(truth(builder, one), truth(builder, other))
@@ -102,7 +103,7 @@ def emit_max(builder: ir.IRBuilder, *numbers: Number) -> Number:
 
 
 def _select(builder: ir.IRBuilder, kind: type[ast.cmpop], one: Number, other: Number) -> Number:
-    better = emit_comparison(builder, kind, other, one)        # of equals, the first
+    better = emit_comparison(builder, kind, other, one)        # of equal ones, the first
     if isinstance(better, int):
         return other if better else one
     return builder.select(better, word(builder, other), word(builder, one))

@@ -1,4 +1,4 @@
-"""Marks for functions that are compiled. In Python they have no effect."""
+"""Decorators for compiled functions. They have no effect in Python."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ NOT_INLINED: set[object] = set()
 
 
 def inline(function: Function) -> Function:
-    """For a function to be inlined wherever it is called, as all that run in every cycle are: a
-    call takes longer than what most of them do, and each would be on a page of its own."""
+    """Always inline a function, as for all that run in every cycle: a call takes longer than most
+    of them, and each would be in its own page."""
     return function
 
 
 def noinline(function: Function) -> Function:
-    """For a function that remains a function, because it is long or rarely runs."""
+    """Never inline a function, because it is long or rarely runs."""
     NOT_INLINED.add(function)
     return function
 
 
 class Blank:
-    """When called, makes a record of zeros that exists until the caller returns.
+    """When called, allocates a record of zeros on the caller's stack.
 
     As long as every function that gets the record is inlined, and none of its fields is an array,
-    it consists of values in processor registers only: reading and writing it costs nothing.
+    it lives in processor registers: reading and writing it costs nothing.
     """
 
     def __init__(self, dtype: np.dtype[np.void]):

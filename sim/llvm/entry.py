@@ -20,9 +20,9 @@ NOTHING = c_char * 0
 
 
 class Entry:
-    """A function, compiled when it is first called, for arguments of these kinds.
+    """A function that is compiled at its first call, for arguments of these kinds.
 
-    name        what is being compiled, for the line that tells a person so
+    name        what is being compiled, for the progress message
     sources     a digest of all sources that it is compiled from
     """
 
@@ -34,8 +34,8 @@ class Entry:
         self._lock = Lock()
 
     def __call__(self, *given: object) -> int:
-        """Call it with its arguments in order: arrays, which may be known, integers, or tuples of
-        these. Other threads can run meanwhile."""
+        """Call it with its arguments in order: arrays, bound or not, integers, or tuples of these.
+        It releases the GIL."""
         words: list[int] = []
         for kind, each in zip(self.kinds.values(), given, strict=True):
             _add_words(words, kind, each)
@@ -44,7 +44,7 @@ class Entry:
         return code(numbers.buffer_info()[0])
 
     def _load(self) -> Callable[[int], int]:
-        with self._lock:                # one thread compiles, the others want the same
+        with self._lock:                # one thread compiles, the others wait
             if self._code is None:
                 key = cache_key(self.name, self.sources, describe_target(host()))
                 self._code = entry_of(CODE.get_or_make(key, self._compile))
@@ -55,7 +55,7 @@ class Entry:
             return object_file(self.text())
 
     def text(self) -> str:
-        """The function and everything it calls, in LLVM's intermediate language."""
+        """The function and everything it calls, as LLVM IR."""
         functions = Functions(self.function.__name__)
         assert isinstance(self.function, FunctionType)
         functions.entry(self.function, tuple(self.kinds.values()))
@@ -70,10 +70,10 @@ def entry_of(code: bytes) -> Callable[[int], int]:
 
 @dataclass(frozen=True, eq=False)
 class BoundArray:
-    """An array as compiled code gets it, for whoever hands it over again and again."""
+    """An array with its address looked up, to be passed many times."""
 
     kind: Kind
-    array: Value                # which must live as long
+    array: Value                # kept alive
     words: tuple[int, ...]
 
     def __reduce__(self) -> str:
@@ -110,9 +110,9 @@ def _add_words(words: list[int], kind: Kind, value: Value) -> None:
 
 
 def _address(array: Value) -> int:
-    """Where an array is, in a fifth of the time that `array.ctypes.data` takes."""
+    """The address of an array, in a fifth of the time of `array.ctypes.data`."""
     try:
         return addressof(NOTHING.from_buffer(array))
-    except (TypeError, ValueError):     # not to be written, or with fields that overlap
+    except (TypeError, ValueError):     # read-only, or with fields that overlap
         address: int = array.ctypes.data
         return address

@@ -33,7 +33,7 @@ from .values import (
     words_of,
 )
 
-# What these mean in compiled code; `range` stands in loops only.
+# Built-in functions of compiled code; `range` is allowed in loops only.
 KNOWN: Mapping[Value, Callable[..., Value]] = {
     min: arithmetic.emit_min, max: arithmetic.emit_max, int: arithmetic.emit_int, bool: truth,
     divmod: arithmetic.emit_divmod}
@@ -43,7 +43,7 @@ UNARY: Mapping[type[ast.unaryop], Callable[[ir.IRBuilder, Number], Number]] = {
 
 
 class Surroundings(Protocol):
-    """What an expression needs of the module around it (see `functions.Functions`)."""
+    """The interface of the module that contains an expression (see `functions.Functions`)."""
 
     def call(self, builder: ir.IRBuilder, function: FunctionType,
              given: Sequence[Value]) -> Value: ...
@@ -60,7 +60,7 @@ class Expressions:
     world: Mapping[str, Value]                    # the function's globals
 
     def name(self, name: str) -> Value:
-        """What a name refers to: here, a global."""
+        """The value of a name: here, a global."""
         if name in self.world:
             return self.constant(self.world[name])
         return getattr(builtins, name)
@@ -140,7 +140,7 @@ class Expressions:
                      element(self.builder, owner, begin).pointer)
 
     def place(self, owner: Value, node: ast.Subscript) -> Array | Record:
-        """The place of the element that a subscript refers to."""
+        """The element that a subscript refers to, as an address."""
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if not isinstance(owner, Array) or len(indices) > len(owner.shape):
             raise TypeError(f"{ast.unparse(node.value)} has no {len(indices)} axes")
@@ -174,7 +174,7 @@ class Expressions:
         return found if isinstance(sign, ast.In) else arithmetic.emit_not(self.builder, found)
 
     def _boolop(self, node: ast.BoolOp) -> Value:
-        """The operand that decides. Later ones are not evaluated."""
+        """`and` and `or`, with short-circuit evaluation."""
         end, found = self.builder.append_basic_block(), []
         for each in node.values:
             number = self.number(each)
@@ -190,7 +190,7 @@ class Expressions:
         return self._phi(end, kind, found)
 
     def _phi(self, end: ir.Block, kind: ir.Type, found: list[tuple[Number, ir.Block]]) -> ir.Value:
-        """At the beginning of the block `end`, the number from the block before it."""
+        """A phi node at the beginning of the block `end`."""
         incoming = []
         for number, block in found:
             self.builder.position_before(block.terminator)
@@ -231,7 +231,7 @@ class Expressions:
         if isinstance(called, Blank):
             return self._blank(called.dtype)
         if isinstance(called, type) and issubclass(called, tuple):
-            return called(*given)               # a tuple whose parts have names
+            return called(*given)               # a NamedTuple
         if called is len:
             return given[0].shape[0] if isinstance(given[0], Array) else len(given[0])
         if called not in KNOWN:

@@ -1,10 +1,10 @@
-"""An LLVM module made from Python functions, compiled for the kinds of values they are called with.
+"""An LLVM module of Python functions, specialized for the kinds of their arguments.
 
-The language is the part of Python that the twins are written in: 64-bit integers, records, arrays
-and tuples; assignments, `if`, `while`, `for … in range` and calls. It means what it means in
-Python, as long as no number needs more than 64 bits, no index is negative or out of range, no
-divisor is zero, and every variable has a value when it is read: none of this is checked. A function
-declares that it returns `int`, `bool`, a `tuple[…]` of these, or `None`.
+The language is the subset of Python that the twins are written in: 64-bit integers, records, arrays
+and tuples; assignments, `if`, `while`, `for … in range` and calls. It has the semantics of Python,
+as long as no number needs more than 64 bits, no index is negative or out of range, no divisor is
+zero, and every variable has a value when it is read: none of this is checked. A function declares
+that it returns `int`, `bool`, a `tuple[…]` of these, or `None`.
 """
 
 from __future__ import annotations
@@ -44,16 +44,17 @@ class Functions:
         self.module = ir.Module(name)
         self._known: dict[tuple[FunctionType, tuple[Kind, ...]], tuple[ir.Function, Kind]] = {}
         self._constants: dict[int, Array] = {}
-        # Without a call: what is copied in every cycle is short, and a call takes longer.
+        # Copies are emitted inline: those of every cycle are short, and a call would be slower.
         self._copy = self._intrinsic("llvm.memcpy.inline.p0.p0.i64", POINTER, POINTER, I64, I1)
         self._clear = self._intrinsic("llvm.memset.p0.i64", POINTER, I8, I64, I1)
 
     def _intrinsic(self, name: str, *types: ir.Type) -> ir.Function:
-        """A function of LLVM, by its full name: older llvmlites do not know those of pointers."""
+        """An LLVM intrinsic by its full name: older versions of llvmlite do not know those with
+        pointers."""
         return ir.Function(self.module, ir.FunctionType(ir.VoidType(), types), name)
 
     def call(self, builder: ir.IRBuilder, function: FunctionType, given: Sequence[Value]) -> Value:
-        """Call a Python function, which is compiled first if it has not been for such values."""
+        """Call a Python function, which is compiled first unless it has been for such values."""
         kinds = tuple(map(kind_of, given))
         compiled, result = self.compile(function, kinds)
         found = builder.call(compiled, [each for value in given
@@ -91,8 +92,8 @@ class Functions:
         return made, result
 
     def entry(self, function: FunctionType, kinds: Sequence[Kind]) -> None:
-        """A C function for Python to call. It takes the address of all words of its arguments, one
-        after the other, and returns a number."""
+        """Define the C function that Python calls. It takes the address of the words of its
+        arguments and returns a number."""
         compiled, _ = self.compile(function, tuple(kinds))
         compiled.attributes.discard("alwaysinline")
         made = ir.Function(self.module, ir.FunctionType(I64, [POINTER]), ENTRY)
@@ -102,7 +103,7 @@ class Functions:
         builder.ret(builder.call(compiled, words))
 
     def constant(self, array: NumpyArray) -> Array:
-        """A table of numbers that never change."""
+        """A constant table of numbers."""
         if id(array) not in self._constants:
             values = [I64(int(each)) for each in array.ravel()]
             kind = ir.ArrayType(I64, len(values))
@@ -128,11 +129,11 @@ class Functions:
 
 
 ENTRY = "entry"
-MOST_COPIED, VECTOR = 256, 4        # words: in a copy that is written out, and in a part of it
+MOST_COPIED, VECTOR = 256, 4        # words of an inline copy, and of a vector of it
 
 
 def _copy_words(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, size: int) -> None:
-    """Written out: for a few hundred words LLVM would take an instruction that begins slowly."""
+    """An inline copy: for a few hundred words LLVM would use an instruction with a slow start."""
     for begin in range(0, size, VECTOR):
         kind = ir.VectorType(I64, min(VECTOR, size - begin))
         from_, to = (builder.gep(each, [I64(begin)], source_etype=I64) for each in (source, target))
@@ -159,7 +160,7 @@ def definition(function: FunctionType) -> ast.FunctionDef:
 
 @cache
 def _definitions(path: str) -> dict[tuple[str, int], ast.FunctionDef]:
-    """The functions in a file by name and first line, which is that of a decorator, if any."""
+    """The functions in a file by name and first line, including decorators."""
     return {(node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])): node
             for node in ast.walk(ast.parse(Path(path).read_text(encoding="utf-8")))
             if isinstance(node, ast.FunctionDef)}

@@ -30,8 +30,7 @@ from .values import (
 
 
 class Body(Expressions):
-    """Translates one function. Its variables are places on the stack, which LLVM turns into
-    values."""
+    """Translates one function. Its variables are stack slots, which LLVM promotes to registers."""
 
     def __init__(self, functions: Surroundings, world: Mapping[str, object], node: ast.FunctionDef,
                  function: ir.Function, given: Mapping[str, Value], result: Kind):
@@ -41,14 +40,14 @@ class Body(Expressions):
         self._variables: dict[str, tuple[Kind, list[ir.Value]]] = {}
         self._assigned = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)
                           and isinstance(each.ctx, ast.Store)}
-        # Where `continue` and `break` lead to; None in a loop that is written out.
+        # The targets of `continue` and `break`; None in an unrolled loop.
         self._loops: list[tuple[ir.Block, ir.Block] | None] = []
         for name in self._assigned & set(self._given):
             self._set_name(name, self._given.pop(name))
         self.block(node.body)
         if not self.builder.block.is_terminated:
             if result:
-                self.builder.unreachable()      # or Python would return None
+                self.builder.unreachable()      # here Python would return None
             else:
                 self.builder.ret_void()
 
@@ -71,7 +70,7 @@ class Body(Expressions):
                 raise TypeError(f"compiled code has no {type(each).__name__}")
             writer(each)
             if self.builder.block.is_terminated:
-                break                           # what follows is never reached
+                break                           # the rest is unreachable
 
     def _expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):        # a docstring
@@ -154,7 +153,7 @@ class Body(Expressions):
         match node.iter:
             case ast.Call(func=ast.Name(id="range"), args=[*bounds]) if len(bounds) < 3:
                 self._count(node, *([0] if len(bounds) == 1 else []), *map(self.number, bounds))
-            case ast.Tuple(elts=parts):         # few, and written one after the other
+            case ast.Tuple(elts=parts):         # few, so the loop is unrolled
                 self._loops.append(None)
                 for each in parts:
                     self._set(node.target, self.value(each))

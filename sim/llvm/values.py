@@ -1,8 +1,8 @@
-"""What compiled code works on: numbers, records, arrays and tuples of them.
+"""Values of compiled code: numbers, records, arrays and tuples of them.
 
 A number is a Python integer if it is known at compile time. Otherwise it is an LLVM value of 64
 bits, or of one bit if it results from a comparison. Records and arrays are those of NumPy: an
-address, and what is known about the memory there.
+address, and the layout of the memory there.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ...base.arrays import Dtype
 I1, I8, I64, POINTER = ir.IntType(1), ir.IntType(8), ir.IntType(64), ir.PointerType()
 WORD = 8                    # bytes of a number or an address
 
-Number: TypeAlias = Any     # an integer of Python or a value of LLVM, which has no types
-Value: TypeAlias = Any      # a Number, Record, Array or tuple, or a thing of Python: a function, …
-Kind: TypeAlias = Any       # what is known of a value before the code runs; can be a key
+Number: TypeAlias = Any     # a Python integer or an LLVM value, which has no type annotations
+Value: TypeAlias = Any      # a Number, Record, Array or tuple, or a Python object: a function, …
+Kind: TypeAlias = Any       # the compile-time type of a value; hashable
 
 
 @dataclass(frozen=True)
 class Record:
-    """A record in memory, or, without an address, the kind of one."""
+    """A record in memory or, without an address, the kind of one."""
 
     dtype: Dtype
     pointer: ir.Value | None = None
@@ -57,7 +57,7 @@ def kind_of(value: Value) -> Kind:
 
 
 def types_of(kind: Kind) -> list[ir.Type]:
-    """The LLVM types of the words that a value of this kind consists of."""
+    """The LLVM types of the words of a value of this kind."""
     match kind:
         case Record():
             return [POINTER]
@@ -69,7 +69,7 @@ def types_of(kind: Kind) -> list[ir.Type]:
 
 
 def words_of(builder: ir.IRBuilder, value: Value) -> list[ir.Value]:
-    """A value as words of these types."""
+    """The words of a value, with these types."""
     match value:
         case Record(pointer=pointer):
             return [pointer]
@@ -81,7 +81,7 @@ def words_of(builder: ir.IRBuilder, value: Value) -> list[ir.Value]:
 
 
 def from_words(kind: Kind, words: Iterator[ir.Value]) -> Value:
-    """The value of this kind that consists of these words."""
+    """The value of this kind with these words."""
     match kind:
         case Record(dtype):
             return Record(dtype, next(words))
@@ -100,15 +100,15 @@ def _like(model: tuple[object, ...], parts: Iterable[object]) -> tuple[object, .
 
 
 def space(builder: ir.IRBuilder, size: int) -> ir.Value:
-    """The address of some bytes on the stack, which exist until the function returns.
+    """The address of some bytes on the function's stack.
 
-    It is taken before anything else: behind a call that is inlined it would no longer be in the
-    first block, and LLVM keeps in registers only what is there.
+    They are allocated at the start of the first block: LLVM promotes only those to registers, and
+    after an inlined call the current block would be another one.
     """
     with builder.goto_entry_block():
         builder.position_at_start(builder.block)
         place = builder.alloca(ir.ArrayType(I8, size))
-        place.align, place.type = WORD, POINTER     # some llvmlites would remember the array
+        place.align, place.type = WORD, POINTER     # some versions of llvmlite keep the array type
         return place
 
 
@@ -149,7 +149,7 @@ def _place(builder: ir.IRBuilder, record: Record, name: str) -> Record:
 
 
 def element(builder: ir.IRBuilder, array: Array, *indices: Number) -> Array | Record:
-    """The place of an element, or of a row if there are fewer indices than axes."""
+    """The address of an element, or of a row if there are fewer indices than axes."""
     place: Number = indices[0]
     for index, length in zip(indices[1:], array.shape[1:], strict=False):
         place = builder.add(builder.mul(word(builder, place), word(builder, length)),
@@ -163,7 +163,7 @@ def element(builder: ir.IRBuilder, array: Array, *indices: Number) -> Array | Re
 
 
 def load(builder: ir.IRBuilder, place: Record) -> Value:
-    """The contents of a place: a record itself, or a number as 64 bits."""
+    """The value at an address: a record itself, or a number as 64 bits."""
     if place.dtype.fields:
         return place
     kind = ir.IntType(8 * place.dtype.itemsize)

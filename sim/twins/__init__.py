@@ -1,1 +1,1 @@
-"""A twin for every hardware unit: its registers, and what it does in a cycle."""
+"""A twin of every hardware unit: its registers, and its behaviour in a cycle."""

@@ -1,4 +1,4 @@
-"""Twin of hw.accumulator: who gets which bank in a cycle."""
+"""Twin of hw.accumulator: the arbitration of banks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOBODY = -1
 
 @inline
 def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops: MicroOps) -> None:
-    """Grant banks in order of urgency: GEMM, the ALU's right and left operand and STORE for reads;
+    """Grant banks in order of priority: GEMM, the ALU's right and left operand and STORE for reads;
     GEMM, ALU and LOAD for writes."""
     wires.right_granted = 0
     wires.left_granted = 0
@@ -43,7 +43,7 @@ def arbitrate(machine: Machine, wires: Wires, code: Code, config: Settings, uops
 @inline
 def arbitrate_compute(machine: Machine, wires: Wires, code: Code, config: Settings,
                       uops: MicroOps) -> None:
-    """The same between GEMM and the ALU, when nobody else touches their banks."""
+    """The same between GEMM and the ALU, when no other engine uses their banks."""
     issue, results, bank = machine.alu_issue, machine.alu_results, config.acc_bank_bits
     right = alu.wants(issue.front_reads_right, issue.right_read, issue)
     left = alu.wants(issue.front_reads_left, issue.left_read, issue)
@@ -64,7 +64,7 @@ def arbitrate_compute(machine: Machine, wires: Wires, code: Code, config: Settin
 
 @inline
 def may_fill(machine: Machine, code: Code, config: Settings, uops: MicroOps) -> bool:
-    """Whether GEMM leaves LOAD the bank that it writes, if it does."""
+    """Whether GEMM does not use the bank that LOAD writes, if it writes."""
     write = machine.load_write
     if write.pending == 0 or write.enable == 0 or code[write.position].in_acc == 0:
         return True

@@ -14,8 +14,8 @@ from .registers import Registers, inline
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 INDEX, TOKEN_OVERFLOW = int(Fault.INDEX), int(Fault.TOKEN_OVERFLOW)
 
-# `now` is the cycle of the run. The counters of the hardware belong to either side of the machine.
-# `seen` is the fault of the cycle before. Once it is `caught`, all is told to halt.
+# `now` is the cycle of the run. Each hardware counter belongs to one side of the machine. `seen` is
+# the fault of the previous cycle. Once it is `caught`, all units halt.
 REGISTERS = Registers(same=("halt", "ended", "seen", "caught"),
                       noted=("seen_position", "fault", "fault_position"))
 CLOCK = Registers(moving=("now",))
@@ -24,7 +24,7 @@ MEMORY_COUNTS = Registers(moving=tuple(
 COMPUTE_COUNTS = Registers(moving=tuple(
     name for name in counter_names() if name not in MEMORY_COUNTS.moving))
 
-# Counters by taker and giver, counted from the first of MEMORY_COUNTS; the others follow them.
+# Wait counters by taker and giver, numbered from the first of MEMORY_COUNTS; the others follow.
 COUNTER_ORDER = MEMORY_COUNTS.moving + COMPUTE_COUNTS.moving
 WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.lower()}")
                    if taker != giver else -1 for giver in Engine] for taker in Engine])
@@ -32,7 +32,7 @@ WAITS = np.array([[COUNTER_ORDER.index(f"{taker.name.lower()}_wait_{giver.name.l
 
 @inline
 def _or(raised: int, cause: int, position: int, fault: tuple[int, int]) -> tuple[int, int]:
-    """This fault if it is raised, otherwise the other one."""
+    """This fault if it is raised, otherwise `fault`."""
     return (cause, position) if raised else fault
 
 
@@ -53,8 +53,8 @@ def first_fault(machine: Machine, wires: Wires, overflow: int) -> tuple[int, int
 
 @inline
 def step(machine: Machine, wires: Wires, overflow: int) -> None:
-    """A run is over when FETCH has finished or a fault has occurred, and the bus is quiet. Faults
-    are looked at a cycle later."""
+    """A run ends when FETCH has finished or a fault has occurred, and the bus is quiet. Faults take
+    effect one cycle later."""
     control = machine.control
     if wires.quiet and (control.halt or (wires.finished and control.caught | control.seen == 0)):
         control.ended = 1
@@ -68,7 +68,7 @@ def step(machine: Machine, wires: Wires, overflow: int) -> None:
 
 @inline
 def count_memory(counts: Unit, wires: Wires) -> None:
-    """Count what LOAD and STORE did."""
+    """Update the counters of LOAD and STORE."""
     counts.cycles += 1
     counts.load_busy += wires.load_busy
     counts.store_busy += wires.store_busy
@@ -80,7 +80,7 @@ def count_memory(counts: Unit, wires: Wires) -> None:
 
 @inline
 def count_compute(counts: Unit, wires: Wires) -> None:
-    """Count what the others did."""
+    """Update the counters of the other engines."""
     counts.instructions += wires.dispatched
     counts.gemm_busy += wires.gemm_busy
     counts.alu_busy += wires.alu_busy

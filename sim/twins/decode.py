@@ -1,7 +1,7 @@
-"""A program decoded for the twins: a row of plain integers for each instruction.
+"""Decodes a program for the twins: a row of integers for each instruction.
 
 Hardware decodes an instruction when it arrives. Here all are decoded before the first cycle,
-together with everything that follows from an instruction alone. Importing this module does not
+including everything that can be derived from an instruction alone. Importing this module does not
 import numba.
 """
 
@@ -44,7 +44,7 @@ from ...isa.stream import Stream, as_bytes
 from ..functional.machine_table import rows_by_kind
 
 WRITABLE = Access.WRITE
-SYNC, END = len(Engine), len(Engine) + 1        # what FETCH executes itself, after the engines
+SYNC, END = len(Engine), len(Engine) + 1        # executed by FETCH; numbered after engines
 
 ROW = np.dtype([(name, np.int64) for name in (
     "legal", "engine", "wait", "post",
@@ -54,12 +54,12 @@ ROW = np.dtype([(name, np.int64) for name in (
     # ... and in the scratchpad; `parts` beats in a tile, `lanes` tiles in a beat
     "sram", "plane_pitch", "row_pitch", "top", "bottom", "left", "right", "parts", "lanes",
     "pad_tiles", "inside", "no_tiles", "in_acc", "bad_padding",
-    # the accumulator banks that it may touch, as a set, and those that the ALU writes; not of gemm,
-    # whose micro-ops come later
+    # the accumulator banks that it may access, as a set, and those that the ALU writes; not for
+    # gemm, whose micro-ops are known later
     "banks", "written_banks",
     # gemm and window
     "flags", "uop", "count", "slots", "window",
-    # gemm and the ALU: loops and walks
+    # gemm and the ALU: loops and strides
     "outer", "middle", "inner", "no_work",
     "dst_outer", "dst_middle", "dst_inner",
     "lhs_outer", "lhs_middle", "lhs_inner",     # of a gemm: activations
@@ -79,8 +79,8 @@ Fields: TypeAlias = SimpleNamespace             # of instructions: a column each
 
 
 class Table:
-    """Rows of one kind of instruction, by column: a program may be short, so few calls of NumPy
-    must decode all of it."""
+    """Rows of one kind of instruction, by column: a few calls of NumPy decode all of them, which is
+    also fast for short programs."""
 
     def __init__(self, length: int):
         self.columns = np.zeros((len(AT), length), np.int64)
@@ -95,7 +95,7 @@ class Table:
 
 def decode_rows(code: Stream, config: Config, segments: Sequence[Segment],
                 bases: Sequence[int]) -> Rows:
-    """The rows of a program whose segments begin at `bases`."""
+    """The rows of a program whose segments are at the addresses `bases`."""
     rows = np.zeros((len(code), len(AT)), np.int64)
     legal, raw = _is_well_formed(code), as_bytes(code)
     for kind, positions, found in rows_by_kind(code):
@@ -128,7 +128,7 @@ def _fields(words: Column, kind: type[Instruction]) -> Fields:
 
 @cache
 def _reserved_bits() -> npt.NDArray[np.uint64]:
-    """For each opcode, the bits of an instruction that must be zero; all, if there is no such
+    """For each opcode, the bits of an instruction that must be zero; all of them for an unknown
     opcode."""
     masks = np.full((256, INSTRUCTION_BYTES), 0xFF, np.uint8)
     for kind in ISA:
@@ -139,8 +139,8 @@ def _reserved_bits() -> npt.NDArray[np.uint64]:
 
 @cache
 def _members() -> dict[type[Instruction], list[tuple[int, npt.NDArray[np.bool_]]]]:
-    """The bytes of each instruction that are members of an enum, or sets of them: where a byte is,
-    and by its value, whether it is allowed."""
+    """The bytes of each instruction that are members of an enum, or sets of them: the offset, and a
+    table of the values that are allowed."""
     found: dict[type[Instruction], list[tuple[int, npt.NDArray[np.bool_]]]] = {}
     values = np.arange(256)
     for kind in ISA:
@@ -155,14 +155,14 @@ def _members() -> dict[type[Instruction], list[tuple[int, npt.NDArray[np.bool_]]
 
 
 def _is_well_formed(code: Stream) -> npt.NDArray[np.bool_]:
-    """Which words are instructions with nothing in reserved bytes."""
+    """Which words are instructions whose reserved bits are zero."""
     words = as_bytes(code).view(np.uint64)
     well: npt.NDArray[np.bool_] = ~(words & _reserved_bits()[code["opcode"]]).any(axis=1)
     return well
 
 
 def _have_members(raw: npt.NDArray[np.uint8], kind: type[Instruction]) -> npt.NDArray[np.bool_]:
-    """Of which words all bytes that should be members of an enum are."""
+    """Which words have a valid member in every enum byte."""
     fine = np.ones(len(raw), np.bool_)
     for place, allowed in _members()[kind]:
         fine &= allowed[raw[:, place]]
@@ -171,9 +171,8 @@ def _have_members(raw: npt.NDArray[np.uint8], kind: type[Instruction]) -> npt.ND
 
 def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Sequence[int], *,
            writes: bool) -> None:
-    """Where the window of each transfer is. A segment that must not be written has no bytes for a
-    store."""
-    windows = np.zeros((2, 256), np.int64)      # of no bytes, where no segment has the number
+    """Set the window of each transfer. A read-only segment has no bytes for a store."""
+    windows = np.zeros((2, 256), np.int64)      # empty if no segment has the number
     windows[0, :len(segments)] = bases
     windows[1, :len(segments)] = [each.size if not writes or each.access is WRITABLE else 0
                                   for each in segments]
@@ -183,7 +182,7 @@ def _place(table: Table, numbers: Column, segments: Sequence[Segment], bases: Se
 @cache
 def _by_buffer(config: Config) -> Column:
     """For each buffer: bytes of a tile, number of tiles, parts, lanes, and whether it is acc.
-    Numbers that are no buffer's have tiles of no bytes."""
+    Numbers without a buffer have tiles of no bytes."""
     facts = np.zeros((5, 256), np.int64)
     for buffer in Buffer:
         size = config.tile_bytes(buffer)
@@ -200,7 +199,7 @@ IN_BUFFER = [AT[name] for name in ("tile_bytes", "pad_tiles", "parts", "lanes", 
 
 
 def _box(table: Table, config: Config) -> None:
-    """What loads and stores have in common."""
+    """The columns that loads and stores share."""
     table.columns[IN_BUFFER] = _by_buffer(config)[:, table["buffer"]]
     beside = table["offset"] | table["plane_stride"] | table["row_stride"]
     table["misaligned"] = beside & (np.maximum(table["tile_bytes"], 1) - 1) != 0
@@ -245,7 +244,7 @@ def _banks(low: Column, high: Column, config: Config) -> Column:
 
 
 def _loops(table: Table) -> Column:
-    """Returns the product of the loops."""
+    """Set the loop counts. Returns their product."""
     slots: Column = table["outer"] * table["middle"] * table["inner"]
     table["no_work"] = slots == 0
     return slots
@@ -259,7 +258,7 @@ def _gemm(table: Table, fields: Fields, config: Config) -> None:
 
 
 def _window(table: Table, fields: Fields, config: Config) -> None:
-    """A depthwise gemm with one micro-op, as far as time and indices go."""
+    """A window has the timing and the indices of a depthwise gemm with one micro-op."""
     table["count"], table["window"] = 1, 1
     table["flags"] |= GemmFlags.DEPTHWISE
     table["legal"] &= config.has_windows
@@ -283,7 +282,7 @@ def _alui(table: Table, fields: Fields, config: Config) -> None:
 
 
 def _requantize(table: Table, fields: Fields, config: Config) -> None:
-    """The parameters are its right operand."""
+    """The parameters of a requantize are its right operand."""
     _loops(table)
     table["engine"] = Engine.ALU
     table["reads_left"], table["requantize"] = 1, 1
@@ -292,7 +291,7 @@ def _requantize(table: Table, fields: Fields, config: Config) -> None:
 
 
 def _fill_table(table: Table, fields: Fields, config: Config) -> None:
-    """A step for each word. Where it goes never has to wait, as results for out."""
+    """A step for each word. Its write never waits, as for results in out."""
     lanes = min(TABLE_WORDS, config.batch * config.block_out)
     table["outer"], table["middle"], table["inner"] = 1, TABLE_WORDS // lanes, lanes
     table["engine"] = Engine.ALU
@@ -302,7 +301,7 @@ def _fill_table(table: Table, fields: Fields, config: Config) -> None:
 
 
 def _walks(table: Table, config: Config) -> None:
-    """Whether all steps of the ALU are inside their scratchpads, and the banks that they touch."""
+    """Whether all steps of the ALU are in range, and the banks that they access."""
     reach = (table.columns[LOOP_COUNTS] - 1) * table.columns[STRIDES]
     starts = table.columns[STARTS]
     low = starts + np.minimum(reach, 0).sum(axis=1)
@@ -328,7 +327,7 @@ _FILL = {Load: _load, Gemm: _gemm, Window: _window, Alu: _alu, AluI: _alui, Requ
 
 
 def _walk(*operands: str) -> tuple[str, ...]:
-    """The columns for strides, which operands may share."""
+    """The columns of strides, which operands may share."""
     return tuple(f"{each}_{loop}" for each in operands for loop in ("outer", "middle", "inner"))
 
 
@@ -355,7 +354,7 @@ COPIED: dict[type[Instruction], dict[str, tuple[str, ...]]] = {     # field → 
 
 
 def _copies(kind: type[Instruction]) -> tuple[list[int], list[int]]:
-    """The numbers of such columns, and of the elements of fields that they get."""
+    """The indices of such columns, and of the field elements copied into them."""
     targets, sources, place = [], [], 1         # after the opcode
     for field in fields_of(kind):
         for number, name in enumerate(COPIED[kind].get(field.name, ())):

@@ -1,4 +1,4 @@
-"""Types of what twins work on: NumPy records, whose fields are known by name."""
+"""Types for the data of twins: NumPy records with named fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 MicroOps: TypeAlias = npt.NDArray[np.uint16]        # a row of fields for each tile
-OneRecord: TypeAlias = Any      # an array of one record: compiled code takes it for the record
+OneRecord: TypeAlias = Any      # an array of one record, which compiled code treats as a record
 
 
 class Register(int):
@@ -52,8 +52,8 @@ class Wires(Protocol):
 
 
 class Settings(Protocol):
-    """Numbers that a run does not change: `top.SETTINGS` of the accelerator, `top.TIMING` of
-    memory, or `decoded.ROW` of an instruction."""
+    """Constants of a run: `top.SETTINGS` of the accelerator, `top.TIMING` of memory, or
+    `decode.ROW` of an instruction."""
 
     def __getattr__(self, name: str) -> int: ...
 

@@ -1,17 +1,17 @@
-"""Registers of the twins: named integers, sorted by how they go on while nothing new happens.
+"""Registers of the twins: named integers, classified by how they change in repeated cycles.
 
 A twin of a hardware unit is its registers, as one NumPy record, and functions that advance them by
-a cycle. The machine skips over stretches in which every cycle repeats the one before (see
-`cycle.skip_repeats`). For that, each register says what repeating means for it:
+a cycle. The simulator skips periods that repeat (see `cycle.skip_repeats`). For that, each register
+declares what repeating means for it:
 
     same        equal every time. If it differs, something new has happened.
     noted       changes only together with one that is `same`, and is not looked at
     falling     falls in equal steps; nothing new happens before it reaches its floor
-    moving      goes on in equal steps and influences no decision but those in `skip_repeats`
+    moving      advances in equal steps and influences no decision but those in `skip_repeats`
     storage     arrays; as what is noted
 
-What is `same` is compared and copied most often, so it takes half the space, 32 bits; registers
-for which that is not enough are `wide`.
+Registers that are `same` are compared and copied most often, so they take half the space, 32 bits;
+those that need more are `wide`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import numpy as np
 from ...base.arrays import Dtype
 from ..llvm.decorators import inline as inline
 
-PER_BEAT = -1       # as a floor: one more than the tiles that a beat can hold
+PER_BEAT = -1       # as a floor: one more than the tiles in a beat
 WORD, HALF = np.dtype(np.int64), np.dtype(np.int32)
-CHUNK = 4           # words: what is `same` of a group fills a multiple of it
+CHUNK = 4           # words: the `same` registers of a group fill a multiple of it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Registers:
     """The registers of one unit. A floor is the smallest value at which the unit still repeats."""
 
-    wide: tuple[str, ...] = ()          # the same, of 64 bits
+    wide: tuple[str, ...] = ()          # `same`, with 64 bits
     same: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
     falling: Mapping[str, int] = field(default_factory=dict)        # name → floor
@@ -43,19 +43,19 @@ class Registers:
 
 
 class Layout:
-    """A record with a record for each unit, in memory sorted by kind: first what is `same`, then
-    what is falling, then what is moving, then the rest; each of them by groups of units.
+    """A record with a record for each unit, in memory sorted by kind: first `same`, then falling,
+    then moving registers, then the rest; each of them by groups of units.
 
-    So a machine, or a group, seen as an array of integers can be compared and moved on by whole
-    slices. The units' records therefore overlap: each spans everything, and has its registers here
-    and there.
+    So a machine, or a group, viewed as an array of integers can be compared and advanced by whole
+    slices. The units' records therefore overlap: each spans the whole machine, with its registers
+    scattered over it.
     """
 
     def __init__(self, *groups: Mapping[str, Registers]):
         self._places: dict[str, dict[str, tuple[Any, int]]] = {
             name: {} for units in groups for name in units}
         self._end = 0                   # in bytes
-        self.same: list[int] = []       # where what is same of each group ends, in words
+        self.same: list[int] = []       # where the `same` registers of each group end, in words
         self.falling: list[int] = []
         self.moving: list[int] = []
         for units in groups:

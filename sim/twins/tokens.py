@@ -8,9 +8,9 @@ from .registers import Registers, inline
 
 ENGINES = len(Engine)
 
-# `moved` counts tokens posted and taken: it tells that a counter has changed. `there` has a bit
-# for each counter, taker × 4 + giver, that is not zero. `most` is the highest value of each so
-# far, which the hardware does not keep.
+# `moved` counts tokens posted and taken, and thus tells that a counter has changed. `there` has a
+# bit for each counter, taker × 4 + giver, that is not zero. `most` is the highest value of each so
+# far, which the hardware does not record.
 REGISTERS = Registers(same=("moved",), noted=("there",),
                       storage={"count": ENGINES ** 2, "most": ENGINES ** 2})
 

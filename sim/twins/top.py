@@ -23,8 +23,8 @@ from .transfer import burst_walker, packing
 ENGINES = len(Engine)
 LOAD, GEMM, ALU, STORE = (int(each) for each in Engine)
 
-# The two sides of the machine, which have little to do with one another (see
-# `cycle.skip_memory_side`). The counters of both follow one another.
+# The two sides of the machine, which are mostly independent (see `cycle.skip_memory_side`). The
+# counters of both are adjacent.
 MEMORY: dict[str, Registers] = {
     "reader": reader.REGISTERS, "dram": dram.REGISTERS, "load_write": load_writer.REGISTERS,
     "load_steps": packing.REGISTERS, "store_beats": store_reader.REGISTERS,
@@ -42,7 +42,7 @@ COMPUTE: dict[str, Registers] = {
     "tokens": tokens.REGISTERS, "control": control.REGISTERS,
 }
 LAYOUT = Layout(MEMORY, COMPUTE)
-# Where each kind of register ends, that of the memory side first.
+# Where each kind of register ends, the memory side first.
 MEMORY_SAME, SAME = LAYOUT.same
 MEMORY_FALLING, FALLING = LAYOUT.falling
 MEMORY_MOVING, MOVING = LAYOUT.moving
@@ -70,12 +70,12 @@ SETTINGS = np.dtype([(name, np.int64) for name in (
 TIMING = np.dtype([(name, np.int64) for name in (
     *vars(MemoryTiming()), "bus_bytes", "fail_from", "fail_to")])
 LEVELS_PER_STAGE = 1        # of the adder tree
-PRODUCT_STAGE = 7           # of GEMM's pipeline: products are there
+PRODUCT_STAGE = 7           # of GEMM's pipeline: products are valid
 READ_LATENCY = 3            # of the accumulator
 
 
 def settings(config: Config, count: int, code_base: int) -> OneRecord:
-    """What the twins need to know about a configuration, and where the code is."""
+    """The constants that twins derive from a configuration, and the address of the code."""
     record = _of_config(config).copy()
     record["count"], record["code_base"] = count, code_base
     return record
@@ -95,7 +95,7 @@ def _of_config(config: Config) -> OneRecord:
 
 
 def timing_of(timing: MemoryTiming, bus_bytes: int, failing: range) -> OneRecord:
-    """What the twin of DRAM needs to know about a memory. Some addresses may fail."""
+    """The constants of the DRAM twin. Some addresses may fail."""
     return _record(TIMING, {**vars(timing), "bus_bytes": bus_bytes, "fail_from": failing.start,
                             "fail_to": failing.stop if failing else 0})
 
@@ -108,7 +108,7 @@ def _record(dtype: np.dtype[np.void], values: dict[str, int]) -> OneRecord:
 
 
 def machines(count: int) -> Numbers:
-    """Machines, as words. The first is in the state in which a program begins."""
+    """Machines, as words. The first is in its initial state."""
     words = np.zeros((count, LAYOUT.dtype.itemsize // 8), np.int64)
     words[0] = _at_rest()
     return words
@@ -116,12 +116,13 @@ def machines(count: int) -> Numbers:
 
 def registers(words: Numbers) -> OneRecord:
     """The first of some machines."""
-    return np.ndarray(1, LAYOUT.dtype, words)           # NumPy takes longer for a view
+    return np.ndarray(1, LAYOUT.dtype, words)           # faster than a view
 
 
 @cache
 def _at_rest() -> Numbers:
-    """As words, because records that overlap would be copied register by register."""
+    """The initial state, as words, because overlapping records would be copied register by
+    register."""
     machine = np.zeros(1, LAYOUT.dtype)
     machine["fetch"]["broken"] = machine["gemm"]["stop_at"] = -1
     return machine.view(np.int64)
@@ -161,9 +162,9 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
 @inline
 def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
                  positions: Numbers, uops: MicroOps, fetches: bool, contested: bool) -> None:
-    """Advance the memory side by one cycle in which it does not meet the ALU in a bank, nothing
+    """Advance the memory side by one cycle in which it has no bank conflict with the ALU, nothing
     halts, the compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep.
-    `contested`: LOAD may meet GEMM in a bank."""
+    `contested`: LOAD may have a bank conflict with GEMM."""
     _bus(machine, wires, timing, machine.clock.now, True)
     wires.fill_ready = not contested or accumulator.may_fill(machine, code, config, uops)
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
@@ -183,7 +184,7 @@ def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, t
 
 @inline
 def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool) -> None:
-    """What memory does, and which handshakes take place."""
+    """The outputs of memory, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
     dram.decide(memory, timing, wires, aw.wvalid, now, calm)
@@ -199,7 +200,7 @@ def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool)
 
 @inline
 def _look(machine: Machine, wires: Wires) -> None:
-    """What units show to others in this cycle, before any of them changes."""
+    """The outputs of units in this cycle, before any of them changes."""
     wires.quiet = reader.is_quiet(machine.reader) and writer.is_quiet(machine.writer)
     wires.finished = machine.fetch.finished
     wires.load_fault, wires.load_fault_position = machine.load.fault, machine.load.fault_position

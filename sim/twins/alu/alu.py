@@ -1,7 +1,7 @@
-"""Twin of hw.alu.alu: when the ALU's instructions start and end, and what they read and write when.
+"""Twin of hw.alu.alu: when the ALU's instructions start, end, read and write.
 
-The steps wait in `issue` and the tickets of those under way in `results`, as in the hardware. A
-set of tickets is a number whose bit k stands for the k-th oldest.
+Steps wait in `issue`, and the tickets of those in flight in `results`, as in the hardware. A set of
+tickets is a bit mask whose bit k is the k-th oldest.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from .alu_results import ACC, NOWHERE, OUT
 
 ALU = int(Engine.ALU)
 
-# The loops of the instruction at hand, with their counters counting down; where its operands are,
-# and where they were when the inner and the middle loop began.
+# The loops of the current instruction, with counters that count down; the indices of its operands,
+# now and at the start of the inner and the middle loop.
 SEQUENCER = Registers(
     same=("running", "of"),
     falling={"inner_left": 2, "middle_left": 2, "outer_left": 2},
     moving=("dst", "dst_of_inner", "dst_of_middle", "lhs", "lhs_of_inner", "lhs_of_middle",
             "rhs", "rhs_of_inner", "rhs_of_middle"))
 
-# The steps on their way to the lanes: described, a spare one behind it, and in front. What each
-# reads, and which tickets it has to wait for; the front one asks when it is `clear`, which it is
-# not during the `pause` in which the lanes take the vector before it, part by part. `delays` counts
-# the cycles in which one of them waited for a ticket.
+# The steps on their way to the lanes: described, a spare one behind it, and the front one, each
+# with its reads and the tickets it has to wait for. The front one requests when it is `clear`,
+# which it is not during the `pause` in which the lanes take the previous vector part by part.
+# `delays` counts the cycles in which one of them waited for a ticket.
 PLACES = ("front", "next", "spare")
 ISSUE = Registers(
     same=(*PLACES, "clear", "pause", "left_read", "right_read", "parameter", "stopped",
@@ -77,7 +77,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
 
 @inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
-    """Nothing is under way; the next instruction may start."""
+    """Nothing is in flight; the next instruction may start."""
     wires.alu_fault, wires.alu_end, wires.alu_wait = 0, -1, 0
     commands = machine.alu_queue
     if commands.ready == 0 or machine.control.halt:
@@ -92,14 +92,14 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
 
 @inline
 def wants(reads: int, read: int, issue: Unit) -> bool:
-    """Whether the front step asks for an operand in this cycle."""
+    """Whether the front step requests an operand in this cycle."""
     return issue.clear != 0 and reads != 0 and read == 0
 
 
 @inline
 def _read(issue: Unit, wires: Wires, room: bool) -> tuple[bool, bool]:
-    """Issue the front step once everything it reads has been granted and there is a ticket for it.
-    Returns whether it is a vector that goes to the lanes, and whether it leaves the front."""
+    """Issue the front step once all its reads are granted and a ticket is free. Returns whether a
+    vector goes to the lanes, and whether the step leaves the front."""
     left = issue.left_read or wires.left_granted
     right = issue.right_read or wires.right_granted
     taken = (issue.clear != 0 and room
@@ -157,8 +157,8 @@ def _enter(machine: Machine, code: Code, config: Settings, entering: bool, fetch
 
 @inline
 def _shift(issue: Unit, taken: int, retired: int) -> bool:
-    """Move steps up as far as there is room for them. Returns whether the one that enters becomes
-    the next one. What is written in this cycle is noticed in the one after it."""
+    """Move steps up as far as there is room. Returns whether the entering one becomes the next one.
+    Writes of this cycle take effect in the next."""
     moves = issue.front == 0 or taken
     if moves:
         issue.front = issue.next
@@ -195,7 +195,7 @@ def _start(sequencer: Unit, row: Settings, position: int) -> None:
 
 @inline
 def _advance(sequencer: Unit, row: Settings, last: int) -> None:
-    """Go to the next slot."""
+    """Advance to the next slot."""
     if last:
         sequencer.running = 0
     elif sequencer.inner_left > 1:

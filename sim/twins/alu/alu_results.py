@@ -1,4 +1,4 @@
-"""Twin of hw.alu.alu_results: a ticket for each step under way, and the writes in order."""
+"""Twin of hw.alu.alu_results: a ticket for each step in flight, and the writes in order."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from ..record_types import Unit, Wires
 from ..registers import Registers, inline
 
 ALU = int(Engine.ALU)
-DEPTH = 16                  # steps that may be under way: issued, and not yet written
-TICKETS = DEPTH + 3         # of these steps, and of those that wait to be issued
-PLACES = 32                 # for tickets, a power of two
-LATENCY = 14                # cycles from the issue of a step until its result stands at the head,
-                            # where a vector takes one cycle
-NOWHERE, ACC, OUT = range(3)            # where a ticket's result goes
+DEPTH = 16                  # most steps in flight: issued, and not yet written
+TICKETS = DEPTH + 3         # of these steps, and of those waiting to be issued
+PLACES = 32                 # size of the ring of tickets, a power of two
+LATENCY = 14                # cycles from the issue of a step until its result is at the head,
+                            # if a vector takes one cycle
+NOWHERE, ACC, OUT = range(3)            # destination of a ticket's result
 
-# There are `tickets`, also for steps that are yet to be issued; those of steps `under_way` are
-# taken in the hardware as well, and `results` of them have their result. `pending` is the set of
-# those that will write to acc, and `begun` counts instructions. The oldest ticket is at `head`
-# modulo PLACES.
-# Steps come out of the lanes as they were issued, `alu_latency` cycles later. What is in the lanes
-# is known by its edges: whether a step was `issued` in the last cycle, whether a result `arrives`,
-# in how many cycles that changes, and the set of changes, bit k for one k cycles after the first.
+# `tickets` counts tickets, including those of steps yet to be issued; the hardware has only those
+# of steps `under_way`, `results` of which have their result. `pending` is the set of those that
+# will write to acc, and `begun` counts instructions. The oldest ticket is at `head` modulo PLACES.
+# Steps leave the lanes in the pattern in which they were issued, `alu_latency` cycles later. The
+# contents of the lanes are run-length encoded: whether a step was `issued` in the last cycle,
+# whether a result `arrives`, in how many cycles that changes, and the set of further changes, bit k
+# for one k cycles after the first.
 REGISTERS = Registers(
     same=("results", "issued", "arrives", "edges", "pending", "begun"),
     falling={"edge_in": 2}, moving=("tickets", "under_way", "head", "entered"),
@@ -28,7 +28,8 @@ REGISTERS = Registers(
 
 
 def latency(vector_cycles: int) -> int:
-    """Where a vector takes several cycles, its parts are chosen in one more and come one by one."""
+    """If a vector takes several cycles, selecting its parts takes one more, and they arrive one by
+    one."""
     return LATENCY + (vector_cycles if vector_cycles > 1 else 0)
 
 
@@ -39,14 +40,14 @@ def oldest(results: Unit) -> int:
 
 @inline
 def wants_acc(results: Unit, halt: int) -> bool:
-    """Whether the oldest result asks to be written to the accumulator."""
+    """Whether the oldest result requests a write to the accumulator."""
     return results.results != 0 and halt == 0 and results.kind[oldest(results)] == ACC
 
 
 @inline
 def retire(results: Unit, wires: Wires, halt: int) -> bool:
-    """Write the oldest result, if there is one and it may be written. Returns whether its ticket is
-    freed."""
+    """Write the oldest result, if there is one and its write is granted. Returns whether its ticket
+    is freed."""
     place = oldest(results)
     wires.alu_end = -1
     wires.alu_fault_position = results.of[place]
@@ -61,7 +62,7 @@ def retire(results: Unit, wires: Wires, halt: int) -> bool:
 @inline
 def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
               retired: int) -> int:
-    """The tickets that will write to these tiles after this cycle."""
+    """The tickets with writes to these tiles that are still pending after this cycle."""
     before = 0
     if results.pending >> retired == 0 or not (reads_left or reads_right):
         return before
@@ -75,7 +76,7 @@ def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right
 
 @inline
 def enter(results: Unit, position: int, kind: int, target: int, last: int, outside: int) -> None:
-    """Give a step its ticket."""
+    """Allocate the ticket of a step."""
     place = (results.head + results.tickets) & PLACES - 1
     results.of[place], results.kind[place], results.target[place] = position, kind, target
     results.last[place], results.outside[place] = last, outside

@@ -1,7 +1,7 @@
 """DRAM timing as defined in isa.memory_timing, with its queues as registers.
 
-In each cycle `decide` determines what memory offers and accepts, from its registers and those of
-the bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no address fails.
+In each cycle `decide` computes what memory offers and accepts, from its registers and those of the
+bus, and `clock` ends the cycle. If memory is `calm`, nothing stalls and no address fails.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ....isa.memory_timing import HASH_MIX, HASH_STEP, Channel
 from ..record_types import Settings, Unit, Wires
 from ..registers import Registers, inline
 
-BURSTS = 64                 # most bursts of each kind under way; a power of two
+BURSTS = 64                 # most bursts of each kind in flight; a power of two
 REGISTERS = Registers(
     same=("rvalid", "bvalid", "read_bus_busy", "write_bus_busy", "read_was_last", "reads",
           "reads_head", "writes", "writes_head", "answers", "answers_head"),
@@ -35,7 +35,7 @@ def is_calm(timing: Settings) -> bool:
 
 @inline
 def is_stalled(timing: Settings, cycle: int, channel: int) -> bool:
-    """isa.memory_timing.stalled, in numbers of 64 bits."""
+    """isa.memory_timing.stalled, with 64-bit numbers."""
     if timing.stalls == 0:
         return False
     value = timing.seed + (cycle * CHANNELS + channel + 1) * HASH_STEP & WORD
@@ -51,7 +51,7 @@ def fails(timing: Settings, address: int) -> bool:
 
 @inline
 def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
-    """What the slave does in this cycle. `wvalid`: the master has a beat to write."""
+    """The outputs of the slave in this cycle. `wvalid`: the master has a beat to write."""
     wires.arready = dram.reads < timing.reads and (
         calm or not is_stalled(timing, now, READ_ADDRESS))
     wires.awready = dram.writes + dram.answers < timing.writes and (
@@ -124,7 +124,7 @@ def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit
     dram.read_ready_in = max(0, dram.read_ready[dram.reads_head] - after) if dram.reads else 0
     dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - after) if (
         dram.answers) else 0
-    # Stalls and failing addresses do not repeat; whoever may meet them must not be skipped.
+    # Stalls and failing addresses are not periodic; cycles that may meet them must not be skipped.
     if not calm:
         active = dram.reads + dram.writes + dram.answers + reader.arvalid + writer.awvalid
         dram.uncertain = after if active != 0 and not is_calm(timing) else 0

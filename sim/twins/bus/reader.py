@@ -5,11 +5,11 @@ from __future__ import annotations
 from ..record_types import Settings, Unit, Wires
 from ..registers import Registers, inline
 
-FETCH, LOAD = 0, 1          # clients, and ids on the bus
+FETCH, LOAD = 0, 1          # clients, and their ids on the bus
 QUEUE_DEPTH = 2             # beats
 
-# The queue of two beats is kept as its front and its back: whose beat it is, and whether the bus
-# reported an error. Of two addresses, one is on the bus, and the other one waits behind it.
+# The queue of two beats has a front and a back: the client of each, and whether the bus reported an
+# error. Of two addresses, one is on the bus, and the other one waits behind it.
 REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid",
                             "ar_waits"),
                       noted=("front_error", "back_error", "head", "ar_client", "ar_beats",
@@ -23,7 +23,7 @@ def is_quiet(reader: Unit) -> bool:
 
 @inline
 def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> None:
-    """Grant a request. `head` is the client at the head of the line."""
+    """Grant a request. `head` is the client with the highest priority."""
     wires.fetch_granted = 0
     wires.load_granted = 0
     may_take = (reader.ar_waits == 0 and halt == 0
@@ -51,7 +51,7 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
 
 @inline
 def _show_next(reader: Unit) -> None:
-    """Put the address that waits on the bus."""
+    """Move the waiting address to the bus."""
     reader.ar_client, reader.ar_beats = reader.next_client, reader.next_beats
     reader.ar_address = reader.next_address
 
@@ -61,7 +61,7 @@ def deliver(reader: Unit, wires: Wires) -> None:
     """The front beat leaves if its client took it, and the beat on the bus arrives if there is
     room.
 
-    The bus has already decided for this cycle: `r_taken` says that there was room.
+    The bus has already been decided for this cycle: `r_taken` implies that there was room.
     """
     if wires.beat_taken:
         reader.queue -= 1

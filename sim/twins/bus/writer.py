@@ -1,4 +1,4 @@
-"""Twin of hw.bus.writer: bursts and beats of STORE on the write channels, and the answers back."""
+"""Twin of hw.bus.writer: bursts and beats of STORE on the write channels, and the responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wants_beat(writer: Unit, wires: Wires) -> bool:
 
 @inline
 def step(writer: Unit, wires: Wires, halt: int) -> None:
-    """Advance, after STORE has put on the wires what it requests and offers."""
+    """Advance, after STORE has driven its requests and beats on the wires."""
     begun = wires.store_granted
     wanted = wants_beat(writer, wires)
     if wires.awready:

@@ -1,8 +1,8 @@
 """Twin of hw.fetch.command_queue: the command queue of an engine, and also the buffer of FETCH.
 
-What a queue holds follows from the program: the commands of its engine in order, from number
+The contents of a queue follow from the program: the commands of its engine in order, from number
 `taken` on. The head is in a register and `ready`; `inner` are behind it, and one may be `entering`.
-The `position` of the head in the program, and the engines that the head must `wait` for, are noted
+The `position` of the head in the program, and the engines that it must `wait` for, are recorded
 when it arrives.
 """
 
@@ -26,7 +26,7 @@ def has_room(queue: Unit, depth: int) -> bool:
 
 @inline
 def step(queue: Unit, put: int, take: int) -> bool:
-    """`put`: something enters; there must be room for it. `take`: the head leaves. Returns whether
+    """`put`: a command enters; there must be room for it. `take`: the head leaves. Returns whether
     there may be a new head."""
     if put == 0 and take == 0:
         return False
@@ -43,7 +43,7 @@ def step(queue: Unit, put: int, take: int) -> bool:
 @inline
 def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
             code: Code) -> None:
-    """The command queue of an engine, which takes the head if it starts something."""
+    """The command queue of an engine, which takes the head when it starts."""
     entered = queue.entering
     queue.entering = put_to == engine
     if step(queue, entered, started >= 0):

@@ -1,4 +1,4 @@
-"""Twin of hw.fetch.fetch: reads the program ahead and hands instructions to the queues."""
+"""Twin of hw.fetch.fetch: prefetches the program and dispatches instructions to the queues."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ..registers import Registers, inline
 from . import command_queue
 
 LOAD, GEMM, ALU = int(Engine.LOAD), int(Engine.GEMM), int(Engine.ALU)
-BURST, AHEAD = 8, 16        # instructions: in a burst, and fetched before they are wanted
+BURST, AHEAD = 8, 16        # instructions: in a burst, and prefetched
 READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fault.NO_END)
 
 # A request `waits` to be taken; `asked` counts its instructions, too. `complete`: all beats of an
-# instruction have come; `compared`: with all rules; `judged`: it enters the buffer. `was_idle`: all
-# was idle in the cycle before, and nothing left. `at_end`: no instruction was left in the cycle
-# before. `broken` is the first instruction that came with a bus error, -1 if none did.
+# instruction have arrived; `compared`: it has been checked against all rules; `judged`: it enters
+# the buffer. `was_idle`: all was idle in the previous cycle, and nothing was dispatched. `at_end`:
+# no instruction was left in the previous cycle. `broken` is the first instruction with a bus error,
+# -1 if there is none.
 REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", "waits", "complete",
                             "compared", "judged", "was_idle", "at_end"),
                       noted=("held_error", "broken", "request_beats", "request_address"))
@@ -25,14 +26,14 @@ REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", 
 
 @inline
 def offer(fetch: Unit, wires: Wires, halt: int) -> None:
-    """Ask for the burst that waits."""
+    """Request the waiting burst."""
     wires.fetch_requests = halt == 0 and fetch.waits != 0
     wires.fetch_beats, wires.fetch_address = fetch.request_beats, fetch.request_address
 
 
 @inline
 def _prepare(fetch: Unit, config: Settings) -> None:
-    """Have the next burst wait."""
+    """Prepare the next burst."""
     size = min(BURST, config.count - fetch.asked)
     fetch.waits = 1
     fetch.request_beats = size * (INSTRUCTION_BYTES // config.bus_bytes)
@@ -42,15 +43,15 @@ def _prepare(fetch: Unit, config: Settings) -> None:
 
 @inline
 def wants(fetch: Unit, config: Settings) -> bool:
-    """Whether the buffer has room for the next burst in addition to all that is on its way."""
+    """Whether the buffer has room for the next burst in addition to all data in flight."""
     left = config.count - fetch.asked
     return left != 0 and AHEAD - (fetch.asked - fetch.position) >= min(BURST, left)
 
 
 @inline
 def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
-    """Whether nothing happens here until a beat arrives or a command leaves its queue, as long as
-    some engine is working."""
+    """Whether FETCH does nothing until a beat arrives or a command leaves its queue, as long as
+    some engine is busy."""
     fetch, buffer = machine.fetch, machine.buffer
     if fetch.waits | fetch.complete | fetch.compared | fetch.judged or wants(fetch, config):
         return False

@@ -1,8 +1,7 @@
-"""Twin of hw.gemm.gemm: when gemms and windows start and end, and when they touch which accumulator
-tiles.
+"""Twin of hw.gemm.gemm: when gemms and windows start and end, and their accumulator accesses.
 
-The pipeline never waits, so an instruction in it is described by the cycle of its first slot, from
-which the contents of every stage follow. Indices are checked when an instruction starts.
+The pipeline never stalls, so the cycle of an instruction's first slot determines the contents of
+every stage. Indices are checked when an instruction starts.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from ..record_types import Code, Machine, MicroOps, Numbers, Settings, Unit, Wir
 from ..registers import Registers
 
 GEMM = int(Engine.GEMM)
-IN_FLIGHT = 32              # places for instructions; fewer are between start and end
+IN_FLIGHT = 32              # size of the ring of instructions in flight
 NOWHERE = 1 << 62
-BANKS = 8                   # most that the accumulator has
+BANKS = 8                   # at most, in an accumulator
 EVERYWHERE = (2 << BANKS) - 1
 BEFORE = WINDOW_TAPS - 1    # slots from the beginning of a window's sum to its end
 STOP = 4                    # cycles from the issue of a slot with a bad index to `stopped`
@@ -27,9 +26,9 @@ FIRST_UOP, FIRST_INNER, FIRST_MIDDLE, FIRST_OUTER = (int(each) for each in (
     GemmFlags.FIRST_UOP, GemmFlags.FIRST_INNER, GemmFlags.FIRST_MIDDLE, GemmFlags.FIRST_OUTER))
 
 # `slots_left` of the instruction that is being issued, `end_in` cycles to the next end. `stop_at`
-# is the cycle in which `stopped` is set, -1 if no index was bad. For each instruction in flight:
-# its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles
-# and banks that it may touch.
+# is the cycle in which `stopped` is set, -1 without a bad index. For each instruction in flight:
+# its first slot's cycle, the number of its first bad slot, its end, and the accumulator tiles and
+# banks that it may access.
 REGISTERS = Registers(
     same=("in_flight", "head", "running"),
     wide=("uncertain",),
@@ -123,8 +122,8 @@ def banks_between(low: int, high: int, config: Settings) -> int:
 
 @noinline
 def _note_reach(gemm: Unit, place: int, row: Settings, config: Settings, uops: MicroOps) -> bool:
-    """Note the accumulator tiles that a gemm may touch. Returns whether all its indices are certain
-    to be inside their scratchpads."""
+    """Record the accumulator tiles that a gemm may access. Returns whether all its indices are
+    certain to be in range."""
     if row.uop + row.count > len(uops):
         return False
     accs, inps, wgts = _limits(row, config)
@@ -167,7 +166,7 @@ def _limits(row: Settings, config: Settings) -> tuple[int, int, int]:
 
 @inline
 def _group_bits(row: Settings, config: Settings) -> int:
-    """How many bits of a destination say which group of lanes of its accumulator tile it is."""
+    """How many bits of a destination select the group of lanes in its accumulator tile."""
     return config.acc_group_bits if row.flags & DEPTHWISE else 0
 
 
@@ -183,7 +182,7 @@ def _extremes(row: Settings, uops: MicroOps, field: int) -> tuple[int, int]:
 @noinline
 def _offset_range(outer: int, middle: int, inner: int, by_outer: int, by_middle: int,
                   by_inner: int) -> tuple[int, int]:
-    """The smallest and the largest offset of a walk."""
+    """The smallest and the largest offset in three nested loops."""
     low = high = 0
     for count, stride in ((outer, by_outer), (middle, by_middle), (inner, by_inner)):
         reach = (count - 1) * stride
@@ -194,10 +193,11 @@ def _offset_range(outer: int, middle: int, inner: int, by_outer: int, by_middle:
 
 @noinline
 def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
-    """The first slot with an index outside its scratchpad, -1 if there is none.
+    """The first slot with an index out of range, -1 if there is none.
 
-    Micro-ops that do not exist, and biases, which loops do not move, are met in the very first
-    iteration or never. Otherwise there is a first iteration in which some micro-op leads outside.
+    Micro-ops that do not exist, and biases, which do not depend on the loops, show in the very
+    first iteration or never. Otherwise there is a first iteration in which some micro-op is out of
+    range.
     """
     for step in range(row.count):
         if row.uop + step >= len(uops) or _is_bad(row, config, uops, step, 0, 0, 0) or (
@@ -225,8 +225,8 @@ def _first_bad(row: Settings, config: Settings, uops: MicroOps) -> int:
 
 @noinline
 def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int:
-    """The first slot of a window that something is wrong with, -1 if there is none. That a sum has
-    no place shows when it ends."""
+    """The first faulty slot of a window, -1 if there is none. A destination out of range shows when
+    its sum ends."""
     if row.uop >= len(uops):
         return 0
     accs, inps, wgts = _limits(row, config)
@@ -249,7 +249,7 @@ def _first_bad_of_window(row: Settings, config: Settings, uops: MicroOps) -> int
 
 @noinline
 def _first_beside(row: Settings, uops: MicroOps) -> int:
-    """The first slot of a window whose weights do not begin a group of rows, or NOWHERE."""
+    """The first slot of a window whose weights do not start at a group of rows, or NOWHERE."""
     if uops[row.uop, WGT] % WINDOW_ROWS:
         return 0
     if row.inner > 1 and row.rhs_inner % WINDOW_ROWS:
@@ -264,8 +264,8 @@ def _first_beside(row: Settings, uops: MicroOps) -> int:
 @noinline
 def _first_outside(row: Settings, iterations: int, least: int, most: int, by_outer: int,
                    by_middle: int, by_inner: int) -> int:
-    """The first iteration in which a walk makes `least` negative or `most` not negative, or
-    NOWHERE; the inner loop has so many. Searched loop by loop, because there are too many
+    """The first iteration in which the offset makes `least` negative or `most` not negative, or
+    NOWHERE; the inner loop has `iterations`. Searched loop by loop, because there are too many
     iterations to try them all."""
     for outer in range(row.outer):
         at = outer * by_outer
@@ -287,7 +287,7 @@ def _first_outside(row: Settings, iterations: int, least: int, most: int, by_out
 @noinline
 def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: int, middle: int,
             outer: int) -> bool:
-    """Whether a slot has an index outside its scratchpad, apart from biases."""
+    """Whether a slot has an index out of range, apart from biases."""
     number, (accs, inps, wgts) = row.uop + step, _limits(row, config)
     dst = (uops[number, DST] + outer * row.dst_outer + middle * row.dst_middle
            + inner * row.dst_inner)
@@ -300,8 +300,8 @@ def _is_bad(row: Settings, config: Settings, uops: MicroOps, step: int, inner: i
 
 @inline
 def sum_counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
-    """The step, inner, middle and outer counter of the sum that a slot adds to; of a window's, with
-    an inner counter below zero if it ends none."""
+    """The step, inner, middle and outer counter of the sum that a slot adds to; for a window, the
+    inner counter is negative if it completes none."""
     step, inner, middle, outer = _counters(row, slot)
     return step, inner - BEFORE if row.window else inner, middle, outer
 
@@ -317,7 +317,7 @@ def _counters(row: Settings, slot: int) -> tuple[int, int, int, int]:
 
 @inline
 def _starts(flags: int, step: int, inner: int, middle: int, outer: int) -> bool:
-    """Whether a slot begins a new sum."""
+    """Whether a slot starts a new sum."""
     return flags & START != 0 and not (
         (flags & FIRST_UOP and step) or (flags & FIRST_INNER and inner)
         or (flags & FIRST_MIDDLE and middle) or (flags & FIRST_OUTER and outer))
@@ -346,9 +346,8 @@ def bank_of(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: in
 @noinline
 def count_alike(gemm: Unit, code: Code, config: Settings, uops: MicroOps, issued: int, reads: bool,
                 banks: int, touched: bool, most: int) -> int:
-    """In how many cycles, at most `most` and beginning with the slot issued in a certain one, some
-    of these banks is read or written, or `touched` is False and none is; as long as no gemm starts
-    or ends."""
+    """For how many consecutive cycles, at most `most` and from the slot `issued` on, one of these
+    banks is accessed or, if `touched` is False, none is; as long as no gemm starts or ends."""
     passed = 0
     for number in range(gemm.in_flight):
         place = (gemm.head + number) & IN_FLIGHT - 1
@@ -393,7 +392,7 @@ def _count_alike_slots(row: Settings, slot: int, config: Settings, uops: MicroOp
 @inline
 def next_counters(row: Settings, step: int, inner: int, middle: int,
                   outer: int) -> tuple[int, int, int, int]:
-    """What `sum_counters` gives for the next slot."""
+    """The result of `sum_counters` for the next slot."""
     step += 1
     if step == row.count:
         step = 0

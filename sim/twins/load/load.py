@@ -1,6 +1,6 @@
 """Twin of hw.load.load: the start of loads, the request side and the faults.
 
-`load_writer` is the write side, and `rows` walks the rows.
+`load_writer` is the write side, and `transfer.burst_walker` splits the rows into bursts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REGISTERS = Registers(same=("fault", "queue", "writing", "entering"), noted=("fa
 
 @inline
 def offer(machine: Machine, wires: Wires) -> None:
-    """Ask the reader for the oldest burst."""
+    """Request the oldest burst from the reader."""
     walker = machine.load_rows
     wires.load_requests = 0
     stop = machine.control.halt != 0 or machine.load.fault != 0
@@ -62,7 +62,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
 
 @inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
-    """Nothing is under way; the next load may start."""
+    """Nothing is in flight; the next load may start."""
     load, commands = machine.load, machine.load_queue
     wires.load_busy = wires.load_wait = wires.load_wait_memory = wires.load_bytes = 0
     wires.load_end = -1
@@ -81,7 +81,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
 @inline
 def _note_fault(load: Unit, wires: Wires, code: Code, started: int, bad_row: int,
                 bad_position: int) -> None:
-    """Keep the first fault. The write side works on older loads than the walker."""
+    """Record the first fault. Loads on the write side are older than those of the walker."""
     if wires.load_writer_fault:
         load.fault, load.fault_position = wires.load_writer_fault, wires.load_writer_position
     elif bad_row:

@@ -1,4 +1,4 @@
-"""Twin of hw.load.load_writer and load_steps: joins steps of loads with beats of the bus."""
+"""Twin of hw.load.load_writer and load_steps: pairs steps of loads with beats of the bus."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ LEFT, BODY, RIGHT = range(3)            # runs of a row
 
 PLACES = 2                              # of steps that wait for their beat
 
-# The write that is to be done, and the one behind it; `at` is its place in the scratchpad, as in
-# `packing`, and `fault` what is wrong with it. Before them come up to two `steps`, the first one
-# and the second one: whether it writes at all, whether it has data, ends its beat, ends its load,
-# how many bytes it has, whether it is outside its scratchpad, and the load that it belongs to. The
-# write of the cycle before `ended` its load.
+# The oldest write, and the one behind it; `at` is its index in the scratchpad, as in `packing`, and
+# `fault` its fault. Ahead of them are up to two `steps`, the first and the second: whether it
+# writes at all, has data, ends its beat, ends its load, its bytes, whether it is out of range, and
+# its load. `ended`: the write of the previous cycle ended its load.
 STEP = ("writes", "data", "ends", "last", "bytes", "outside")
 REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
                             "back_last", "back_bytes", "back_fault", "steps", "ended",
@@ -59,7 +58,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
 
 @inline
 def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
-    """What the oldest write does in this cycle."""
+    """Do the oldest write, if it is ready."""
     wires.load_end = write.ended_of if write.ended else -1
     write.ended = 0
     wires.load_bytes = 0
@@ -80,7 +79,7 @@ def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
 
 @inline
 def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) -> None:
-    """Take the first step, and its beat, and have them written."""
+    """Take the first step with its beat, and queue the write."""
     if write.first_data and not beat_here:
         wires.load_wait_memory = 1
         return
@@ -108,8 +107,7 @@ def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) 
 
 @inline
 def _enqueue_step(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
-    """Give the next step a place, the second one unless the first is free. Returns whether it is
-    the last one of its load."""
+    """Enqueue the next step. Returns whether it is the last one of its load."""
     writes = box.no_tiles == 0
     data = writes and steps.section == MIDDLE and steps.run == BODY
     moved = packing.tiles_moved(steps, box) if data else 1
@@ -141,7 +139,7 @@ def _move_up(write: Unit) -> None:
 
 @inline
 def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) -> bool:
-    """Go to the next step. Returns whether this was the last one."""
+    """Advance to the next step. Returns whether this was the last one."""
     run_ends = steps.left == moved
     steps.left -= moved
     if data:

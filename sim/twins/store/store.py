@@ -1,4 +1,4 @@
-"""Twin of hw.store.store: the start of stores, the request side, the list of awaited answers."""
+"""Twin of hw.store.store: the start of stores, the request side, the list of pending responses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from . import store_reader
 STORE = int(Engine.STORE)
 QUEUE_DEPTH = 4             # stores between the request side and the read side
 WRITE_ERROR = int(Fault.WRITE_ERROR)
-AWAITED = 128               # places in the list; at most `writes_in_flight` + 2 are used
+AWAITED = 128               # length of the list; at most `writes_in_flight` + 2 are used
 
-# The list of awaited answers: the instruction of each burst, whether it is the last of its store
-# and whether it stands for no burst at all.
+# The list of pending responses: the instruction of each burst, whether it is the last of its store
+# and whether it stands for an empty box.
 REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
                       noted=("fault_position",),
                       storage={"of": AWAITED, "last": AWAITED, "no_bytes": AWAITED})
@@ -25,7 +25,7 @@ REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
 
 @inline
 def answers_ready(store: Unit) -> bool:
-    """Whether the oldest entry of the list waits for an answer."""
+    """Whether the oldest entry of the list waits for a response."""
     return store.awaited != 0 and store.no_bytes[store.head] == 0
 
 
@@ -55,7 +55,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     finished = store_reader.step(machine, wires, code, config, positions, stop, awaits)
     store.queue += (started >= 0) - finished
     store.reading += finished
-    # The first fault stays. Answers are of older stores than reads, reads than rows.
+    # The first fault stays. Responses belong to older stores than reads, and reads to older ones
+    # than rows.
     if badly and not stop:
         store.fault, store.fault_position = WRITE_ERROR, badly_position
     elif wires.store_reader_fault:
@@ -67,7 +68,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
 
 @inline
 def _rest(machine: Machine, wires: Wires, code: Code) -> int:
-    """Nothing is under way; the next store may start."""
+    """Nothing is in flight; the next store may start."""
     store, beats, commands = machine.store, machine.store_beats, machine.store_queue
     wires.store_busy = wires.store_wait = wires.store_wait_memory = wires.store_bytes = 0
     wires.store_granted = wires.store_offers = 0
@@ -85,7 +86,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
 
 @inline
 def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool, int, int]:
-    """Remove the oldest entry of the list if it is complete. Returns whether its answer was an
+    """Remove the oldest entry of the list if it is complete. Returns whether its response was an
     error, its instruction, and how many entries there were."""
     wires.store_end = -1
     awaits, head = store.awaited, store.head
@@ -116,7 +117,7 @@ def _request(machine: Machine, wires: Wires, config: Settings, stop: int, awaits
 
 @inline
 def _await(store: Unit, walker: Unit) -> None:
-    """Enter the oldest burst in the list."""
+    """Append the oldest burst to the list."""
     place = (store.head + store.awaited) & AWAITED - 1
     store.of[place], store.last[place] = walker.front_of, walker.front_last
     store.no_bytes[place] = walker.front_empty

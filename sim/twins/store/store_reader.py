@@ -10,14 +10,14 @@ from ..registers import Registers, inline
 from ..transfer import packing
 
 STORE = int(Engine.STORE)
-QUEUE_DEPTH = 5             # beats; those on their way from a read to the queue included
+QUEUE_DEPTH = 5             # beats, including those between a read and the queue
 PLACES = 2                  # of steps that wait for their read
 INDEX = int(Fault.INDEX)
 
-# Beats under way: those whose read was one to three cycles ago, those in the queue, and all that
-# have a place reserved there. Before them come up to two `steps`, the front one and the back one:
-# whether it reads the accumulator, at which place (as in `packing`), whether it ends a beat, how
-# many bytes it has, whether it is outside its scratchpad, and the store that it belongs to.
+# Beats in flight: those whose read was one to three cycles ago, those in the queue, and all that
+# have a place reserved there. Ahead of them are up to two `steps`, the front and the back one:
+# whether it reads the accumulator, its index (as in `packing`), whether it ends a beat, its bytes,
+# whether it is out of range, and its store.
 REGISTERS = Registers(
     same=("reserved", "beats", "ends_1_ago", "ends_2_ago", "ends_3_ago", "steps", "front_reads",
           "front_ends", "front_bytes", "front_outside", "back_reads", "back_ends", "back_bytes",
@@ -37,14 +37,14 @@ def reads_acc(machine: Machine, code: Code) -> int:
 
 @inline
 def is_busy(machine: Machine) -> bool:
-    """Whether there is a step to take, or a beat under way."""
+    """Whether there is a step to take, or a beat in flight."""
     return machine.store.queue | machine.store_beats.steps | machine.store_beats.reserved != 0
 
 
 @inline
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
          stop: int, awaits: int) -> bool:
-    """Returns whether the last step of the oldest store has got a place."""
+    """Returns whether the last step of the oldest store has been enqueued."""
     store, beats = machine.store, machine.store_beats
     wires.store_bytes = 0
     wires.store_reader_fault = 0
@@ -90,8 +90,7 @@ def _take(beats: Unit, wires: Wires) -> bool:
 
 @inline
 def _enqueue_step(beats: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
-    """Give the next step a place, the back one unless the front is free. Returns whether it is the
-    last one of its store."""
+    """Enqueue the next step. Returns whether it is the last one of its store."""
     at, of, reads, ends, size, outside, last = steps.at, steps.of, False, False, 0, False, True
     if box.no_tiles == 0:
         moved = packing.tiles_moved(steps, box)
@@ -115,7 +114,7 @@ def _enqueue_step(beats: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bo
 
 @inline
 def _advance(steps: Unit, box: Settings, moved: int, bus_bytes: int) -> bool:
-    """Go to the next step. Returns whether this was the last one."""
+    """Advance to the next step. Returns whether this was the last one."""
     steps.lane = packing.next_lane(steps, box)
     steps.left -= moved
     steps.at += moved

@@ -1,4 +1,4 @@
-"""Twin of hw.transfer.burst_walker: walks the rows of a box in DRAM and cuts them into bursts."""
+"""Twin of hw.transfer.burst_walker: splits the rows of a box in DRAM into bursts."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from ....isa.faults import Fault
 from ..record_types import Code, Settings, Unit
 from ..registers import Registers, inline
 
-GRID_BITS = 6               # bursts are cut at multiples of 64 beats
+GRID_BITS = 6               # bursts are split at multiples of 64 beats
 GRID = 1 << GRID_BITS
 ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 
-# A box is held at one of its rows; the row before it is being cut. `position` and `cut_position`
-# are the instructions that the box and the row belong to, `here` and `last_beat` beats of the
-# window, `cause` is what is wrong with the row. Up to two `bursts` that were cut wait to be sent:
-# the front one and the back one. `changes` counts the cycles in which any of them changed.
+# A box is held at one of its rows; the row before it is being split. `position` and `cut_position`
+# are the instructions of the box and of the row, `here` and `last_beat` beats of the window,
+# `cause` is the fault of the row. Up to two `bursts` wait to be sent: the front and the back one.
+# `changes` counts the cycles in which any of them changed.
 REGISTERS = Registers(same=("changes",),
                       noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
                              "cut_position", "cause", "position", "rows_left", "planes_left",
                              "row_start", "plane_start", "bursts", *(
                                  f"{place}_{name}" for place in ("front", "back") for name in
                                  ("of", "address", "beats", "last", "empty"))))
-PLACES = 2                  # of bursts that were cut
+PLACES = 2                  # for bursts that wait to be sent
 
 
 @inline
 def fault(walker: Unit, stop: int) -> int:
-    """What is wrong with the row that is to be cut, if anything."""
+    """The fault of the row to be split, if any."""
     return int(walker.cause) if walker.cutting and not stop else 0
 
 
 @inline
 def offers(walker: Unit, stop: int) -> bool:
-    """Whether there is a burst, or what stands for none."""
+    """Whether there is a burst, or the entry of an empty box."""
     return walker.bursts != 0 and not stop
 
 
@@ -43,7 +43,7 @@ def is_busy(walker: Unit) -> bool:
 
 @inline
 def _find_fault(walker: Unit, box: Settings) -> int:
-    """What is wrong with the current row of the box, if anything."""
+    """The fault of the current row of the box, if any."""
     if box.misaligned:
         return ALIGNMENT
     end = walker.row_start + box.tiles * box.tile_bytes - 1
@@ -67,7 +67,7 @@ def beats(walker: Unit) -> int:
 @inline
 def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
          keeps_empty: bool) -> None:
-    """`taken`: the front burst is sent. `keeps_empty`: what stands for no burst gets a place."""
+    """`taken`: the front burst is sent. `keeps_empty`: empty boxes are enqueued too."""
     if stop:
         return
     ends = ends_row(walker)
@@ -90,7 +90,7 @@ def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
 
 @inline
 def _enqueue_burst(walker: Unit, address: int, ends: int) -> None:
-    """Give the current burst a place, the back one unless the front is free."""
+    """Enqueue the current burst."""
     walker.back_of, walker.back_address = walker.cut_position, address
     walker.back_beats, walker.back_empty = beats(walker), walker.no_bytes
     walker.back_last = walker.final != 0 and ends

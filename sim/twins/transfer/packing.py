@@ -1,7 +1,7 @@
 """Twin of hw.transfer.packing: how many tiles one step moves between a beat and a scratchpad.
 
 A tile of several beats counts as that many steps: `at` is then tile × parts + part, and `left`
-are steps. Otherwise both are tiles, and `lane` is the place of the next one in its beat.
+counts steps. Otherwise both count tiles, and `lane` is the lane of the next one in its beat.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from ..record_types import Settings, Unit
 from ..registers import PER_BEAT, Registers, inline
 
-# What LOAD's and STORE's walks along their tiles have in common; `of` is the instruction, and
-# `turns` counts beginnings and ends of runs.
+# The registers that LOAD and STORE share; `of` is the instruction, and `turns` counts beginnings
+# and ends of runs.
 REGISTERS = Registers(same=("turns", "lane"),
                       falling={"left": PER_BEAT}, moving=("at",),
                       noted=("begun", "of", "run", "section", "rows_left", "planes_left",
@@ -53,6 +53,6 @@ def lane_at(place: int, box: Settings, bus_bytes: int) -> int:
 
 @inline
 def is_outside(steps: Unit, box: Settings, moved: int) -> bool:
-    """Whether the step reaches a tile that the scratchpad does not have."""
+    """Whether the step includes a tile out of range."""
     last = steps.at // box.parts if box.parts > 1 else steps.at + moved - 1
     return last >= box.pad_tiles
