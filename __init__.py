@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .runtime.reports.layers import Inspection
     from .runtime.reports.profile import Profile, profile
     from .runtime.reports.show import show
+    from .runtime.times.schedules import evaluate
     from .sim.functional.order import Adversarial
     from .sim.parallel import Job, simulate_many
     from .sim.report import Report
@@ -121,6 +122,7 @@ __all__ = [
     "compile",
     "compile_op",
     "disassemble",
+    "evaluate",
     "inspect",
     "load",
     "load_config",
@@ -177,6 +179,7 @@ _MODULES = {
     "quantization.quantize": ("QuantizedModel", "quantize"),
     "runtime.api": ("compile", "load", "inspect", "compile_op", "simulated_cost"),
     "runtime.devices.device": ("Device", "open_device", "run"),
+    "runtime.times.schedules": ("evaluate",),
     "runtime.models.kernel": ("Kernel",),
     "runtime.models.model": ("Model",),
     "runtime.models.result": ("Result",),

@@ -64,7 +64,7 @@ def simulate_many(jobs: Iterable[Program | Job], processes: int | None = None,
     The result does not depend on the number of processes. The first job that fails, in order, ends
     everything with an error that names it. Ctrl-C ends all processes.
     """
-    workers = _processors() if processes is None else check_positive("processes", processes)
+    workers = count_processors() if processes is None else check_positive("processes", processes)
     total = len(jobs) if isinstance(jobs, Sized) else None
     if total is not None:
         workers = min(workers, max(1, total))
@@ -226,7 +226,7 @@ def _watch_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _processors() -> int:
+def count_processors() -> int:
     """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -179,16 +179,23 @@ def _build_kernel(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT,
                   hide_latency: bool) -> Kernel:
     @cache
     def loops() -> Nest:
-        from ..accelerator.lower_schedule import (
-            lower_to_intrinsics,  # most programs are kept from before
-        )
-        return lower_to_intrinsics(template.schedule(form, knobs), form.config, form.intrinsics)
+        return build_nest(template, form, knobs)
 
-    def emit_program() -> Program:
-        from ..accelerator.emission.emit import emit
-        return emit(loops(), form.config, form.intrinsics, hide_latency=hide_latency,
-                    interleaves=form.interleaves, tables=len(form.tables))
-
-    program = cached_program(emit_program, form.config, template.schedule, form, knobs,
-                             hide_latency)
+    program = cached_program(lambda: emit_kernel(form, loops(), hide_latency=hide_latency),
+                             form.config, template.schedule, form, knobs, hide_latency)
     return Kernel(form, knobs, program, loops)
+
+
+def build_nest(template: Template[FormT, KnobsT], form: FormT, knobs: KnobsT) -> Nest:
+    """The loop nest of a form with knobs."""
+    from ..accelerator.lower_schedule import lower_to_intrinsics  # most programs are cached
+
+    return lower_to_intrinsics(template.schedule(form, knobs), form.config, form.intrinsics)
+
+
+def emit_kernel(form: FormT, nest: Nest, *, hide_latency: bool = True) -> Program:
+    """The program of a form's nest."""
+    from ..accelerator.emission.emit import emit
+
+    return emit(nest, form.config, form.intrinsics, hide_latency=hide_latency,
+                interleaves=form.interleaves, tables=len(form.tables))

@@ -29,7 +29,15 @@ from ...errors import CompileError
 from ...nest.nest import Buffer, Interleave, Nest
 from ..description import Epilogue, activation, border, extent
 from ..form import Form, blocks_of
-from ..kernel import AnyOperator, Kernel, Operator, Options, best_kernel, check_sizes
+from ..kernel import (
+    AnyOperator,
+    Kernel,
+    Operator,
+    Options,
+    best_kernel,
+    build_nest,
+    check_sizes,
+)
 from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
     Array,
@@ -282,13 +290,19 @@ def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
         raise CompileError("transposed: every phase has knobs of its own; none can be given")
     form = form_of(spec, config)
     check_sizes(form)
-    kernels = [best_kernel(operator.template, [conv2d.form_of(phase.spec, config)], options)
-               for phase in form.phases]
+    chosen: dict[Conv2d, Kernel] = {}       # most phases are alike
+    for phase in form.phases:
+        if phase.spec not in chosen:
+            chosen[phase.spec] = best_kernel(
+                operator.template, [conv2d.form_of(phase.spec, config)], options)
+    kernels = [chosen[phase.spec] for phase in form.phases]
     knobs = tuple(each.knobs for each in kernels)
 
     @cache
     def loops() -> Nest:
-        return _join_phases(form, kernels)
+        # Loops and buffers are objects, so each phase has a nest of its own.
+        return _join_phases(form, [build_nest(operator.template, each.form, each.knobs)
+                                   for each in kernels])
 
     last = requantize(config, spec.requantization())
 
@@ -302,18 +316,17 @@ def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
     return Kernel(form, knobs, program, loops)
 
 
-def _join_phases(form: TransposedForm, kernels: Sequence[Kernel]) -> Nest:
+def _join_phases(form: TransposedForm, nests: Sequence[Nest]) -> Nest:
     """The loops of all phases, on the same tensors."""
     from ...nest.views import View, concatenate
     data, weights, parameters, output = (
         Buffer(name, shape, "int32" if name == "parameters" else "int8")
         for name, shape in shapes(form.spec, form.config).items())
     parts = []
-    for number, (phase, kernel) in enumerate(zip(form.phases, kernels, strict=True)):
+    for number, (phase, nest) in enumerate(zip(form.phases, nests, strict=True)):
         views = {"data": View(data), "weights": View(weights, {0: number}),
                  "parameters": View(parameters, {0: number}),
                  "output": View(output, {3: phase.y.number, 5: phase.x.number})}
-        nest = kernel.nest
         parts.append((nest, {buffer: views[buffer.name]
                              for buffer in (*nest.inputs, *nest.outputs)}))
     return concatenate(parts, (data, weights, parameters), (output,))
