@@ -22,7 +22,7 @@ from .prepare import PRODUCTS, Product
 POINTWISE = (Unary, Clamp, Binary, Cast, Compare, Where)
 SCALED = (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL)
 REAL = "float32"
-IMAGE_AXES = 4          # number, channel, row, column
+PRELU_AXES = (2, 4)     # number and channel; of images also row and column
 
 
 @dataclass(frozen=True)
@@ -233,13 +233,13 @@ class _Search:
 
 
 def prelu_input(graph: Graph, node: Node) -> str:
-    """What a PReLU of images with a slope for each channel reads; empty for any other node.
+    """What a PReLU of images or rows with a slope for each channel reads; empty for any other node.
 
         Where(x < 0, x × slopes, x)
     """
     where = node.operation
     if not isinstance(where, Where) or where.condition not in graph.nodes or (
-            where.left not in graph.nodes or len(node.type.shape) != IMAGE_AXES):
+            where.left not in graph.nodes or len(node.type.shape) not in PRELU_AXES):
         return ""
     below, product = (graph.nodes[each].operation for each in (where.condition, where.left))
     if not isinstance(below, Compare) or below.kind != CompareKind.LESS or not isinstance(
@@ -249,8 +249,9 @@ def prelu_input(graph: Graph, node: Node) -> str:
     if {below.left, product.left} != {x} or zero is None or zero.any() or slopes is None or (
             graph.type_of(x) != node.type or x in graph.constants):
         return ""
-    shape = (1,) * (IMAGE_AXES - slopes.ndim) + slopes.shape
-    return x if shape == (1, node.type.shape[1], 1, 1) else ""
+    axes = len(node.type.shape)
+    shape = (1,) * (axes - slopes.ndim) + slopes.shape
+    return x if shape == (1, node.type.shape[1], 1, 1)[:axes] else ""
 
 
 def _has_wide_form(node: Node) -> bool:

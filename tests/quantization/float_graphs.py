@@ -82,10 +82,11 @@ def _block(made: Builder, rng: np.random.Generator, x: str, channels: int, axis:
 
 def add_prelu(made: Builder, rng: np.random.Generator, x: str, axis: int, name: str) -> str:
     """A slope for each channel, of which some are below 0 or above 1."""
-    shape = [1] * 4
+    axes = len(made.type_of(x).shape)
+    shape = [1] * axes
     shape[axis] = made.type_of(x).shape[axis]
     slopes = made.constant(f"{name}.slopes", rng.uniform(-0.5, 1.5, shape).astype(np.float32))
-    zero = made.constant(f"{name}.zero", np.zeros((1,) * 4, np.float32))
+    zero = made.constant(f"{name}.zero", np.zeros((1,) * axes, np.float32))
     below = made.add(f"{name}.negative", Compare(kind=CompareKind.LESS, left=x, right=zero))
     product = made.add(f"{name}.below", Binary(kind=BinaryKind.MUL, left=x, right=slopes))
     return made.add(name, Where(condition=below, left=product, right=x))

@@ -195,7 +195,9 @@ def test_a_flattened_image_with_other_axes_hands_over_nothing(last):
     if not last:
         x = made.add("moved", Transpose(x=x, order=(0, 2, 3, 1)))
     x = made.add("flat", Reshape(x=x, shape=(1, 42)))
-    matrix = made.constant("m", rng.normal(0, 0.2, (42, 5)).astype(np.float32))
+    matrix = made.constant("m", rng.normal(0, 0.2, (42, 9)).astype(np.float32))
+    x = add_prelu(made, rng, made.add("dense", MatMul(left=x, right=matrix)), 1, "prelu")
+    matrix = made.constant("n", rng.normal(0, 0.2, (9, 5)).astype(np.float32))
     check_one_program(made.graph((made.add("scores", MatMul(left=x, right=matrix)),)))
 
 

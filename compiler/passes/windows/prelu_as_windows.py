@@ -1,4 +1,4 @@
-"""PReLU with a slope for each channel, of quantized images."""
+"""PReLU with a slope for each channel, of quantized images and rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from ....isa.instructions import Rounding
 from ...graph.graph import Graph, Node
+from ...graph.operations.data_movement.shape import Reshape
 from ...graph.operations.layers.window import Conv, common_channel_axis
 from ...graph.operations.pointwise.binary import Binary, BinaryKind
 from ...graph.operations.pointwise.logic import Compare, CompareKind, Where
@@ -19,6 +20,7 @@ from ..integer_moves import single
 from ..integer_operators import EIGHT_BITS, valid_scales
 
 AXES = 4
+ROW_AXES = 2
 
 
 def prelu_as_windows(graph: Graph) -> Graph:
@@ -45,6 +47,7 @@ class _Prelu:
     """x × above, or below zero x × weight × scale of its channel."""
 
     x: str
+    type: TensorType            # of x
     axis: int
     above: float
     weights: Array
@@ -62,7 +65,10 @@ def _substitute(edit: Edit, axis: int, name: str, node: Node) -> bool:
             return False
     if found is None or valid_scales((found.above, *found.scales)) is None:
         return False
-    _put(edit, name, node, found)
+    if len(node.type.shape) == AXES:
+        _put(edit, name, node, found)
+    else:
+        _put_rows(edit, name, node, found)
     return True
 
 
@@ -87,7 +93,7 @@ def _real(graph: Graph, axis: int, where: Where, result: TensorType) -> _Prelu |
     if every is None or type_.dtype != result.dtype or not single(type_.quantization):
         return None
     ratio = type_.require_quantization().scale / result.require_quantization().scale
-    return _Prelu(x, axis, ratio, np.where(every < 0, -1, 1).astype(np.int8),
+    return _Prelu(x, type_, axis, ratio, np.where(every < 0, -1, 1).astype(np.int8),
                   tuple((np.abs(every) * ratio).tolist()), Rounding.EVEN)
 
 
@@ -103,14 +109,16 @@ def _fixed_point(graph: Graph, axis: int, prelu: FixedPointPrelu,
     if every is None or np.abs(every).max() > np.iinfo(np.int8).max:
         return None
     above, below = prelu.scales(result, type_, known)
-    return _Prelu(prelu.x, axis, above, every.astype(np.int8), (below,), Rounding.TWICE)
+    return _Prelu(prelu.x, type_, axis, above, every.astype(np.int8), (below,), Rounding.TWICE)
 
 
 def _by_channel(slopes: Array, x: TensorType, axis: int) -> Array | None:
-    """One slope for each channel of an image, if there are several and no more than these."""
+    """One slope for each channel of an image, or for each column of a matrix, if there are several
+    and no more than these."""
+    axis = axis if len(x.shape) == AXES else ROW_AXES - 1
     shape = (1,) * (len(x.shape) - slopes.ndim) + slopes.shape
     wanted = tuple(size if each == axis else 1 for each, size in enumerate(x.shape))
-    if len(x.shape) != AXES or slopes.size < 2 or shape != wanted or 0 in x.shape:
+    if len(x.shape) not in (AXES, ROW_AXES) or slopes.size < 2 or shape != wanted or 0 in x.shape:
         return None
     return slopes.reshape(-1)
 
@@ -138,9 +146,21 @@ def _reals(graph: Graph, name: str) -> Array | None:
     return None if array is None else array.astype(np.float64)
 
 
+def _put_rows(edit: Edit, name: str, node: Node, prelu: _Prelu) -> None:
+    """Rows, as after a fully connected layer, are images of one pixel."""
+    rows, channels = node.type.shape
+    shape = (rows, channels, 1, 1) if prelu.axis == 1 else (rows, 1, 1, channels)
+    image, result = edit.fresh(f"{name}.image"), edit.fresh(f"{name}.pixels")
+    type_ = replace(prelu.type, shape=shape)
+    edit.put(image, Reshape(x=prelu.x, shape=shape), type_, node.origin)
+    _put(edit, result, replace(node, type=replace(node.type, shape=shape)),
+         replace(prelu, x=image, type=type_))
+    edit.put(name, Reshape(x=result, shape=node.type.shape), node.type, node.origin)
+
+
 def _put(edit: Edit, name: str, node: Node, prelu: _Prelu) -> None:
     """Both branches, and what chooses between them."""
-    type_ = edit.graph.type_of(prelu.x)
+    type_ = prelu.type
     zero = node.type.require_quantization().zero_point
     factors = prelu.weights * np.asarray(prelu.scales)
     by_order = bool((factors >= 0).all() and (factors <= prelu.above).all())

@@ -85,3 +85,18 @@ def test_other_slopes_stay_as_they_are():
     builder.add("y", Pool(x="p", kind=PoolKind.MAX, kernel=(2, 2), channel_axis=1))
     graph = builder.graph(("y",))
     assert kinds(prelu_as_windows(graph)) == kinds(graph)
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+@pytest.mark.parametrize("slopes", RANGES)
+def test_slopes_of_rows(axis, slopes):
+    """After a fully connected layer, in a network that has images too."""
+    builder = Builder()
+    known = Quantization((0.037,), (-7,))
+    builder.input("q", TensorType((3, CHANNELS), "int8", known))
+    builder.input("i", TensorType((1, 2, 2, 2), "int8", known))
+    values = np.random.default_rng(4).uniform(*RANGES[slopes], (CHANNELS,)).astype(np.float32)
+    real_prelu(builder, values, TensorType((3, CHANNELS), "int8", Quantization((0.029,), (4,))))
+    builder.add("y", Pool(x="i", kind=PoolKind.MAX, kernel=(2, 2), channel_axis=axis))
+    found = run_passes(changed(prelu_as_windows, builder.graph(("p", "y"))))
+    assert not {"Where", "Compare", "Dequantize"} & set(kinds(found))
