@@ -16,16 +16,16 @@ from ..errors import attributed_to
 from ..graph.graph import Graph
 from ..graph.operations.layers.window import common_channel_axis
 from ..operators.choice import Cost
-from .chains import chain_layers
 from .channels.align_channels import align_channels
 from .groups import Group, group_layers
 from .kernel_search import KernelSearch, Progress, silent
 from .layers import LayerCompiler
 from .link_group import Linker
 from .network import AcceleratorStep, HostStep, Network
-from .overlap import choose_overlap
 from .placement import check_all, place_nodes
-from .retune import retune
+from .tuning.chains import chain_layers
+from .tuning.overlap import choose_overlap
+from .tuning.retune import retune
 
 
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
-from ..graph.operations.data_movement.shape import Reshape
 from ..operators.layout import Layout
+from .axis_views import MOVES
 from .layers import CompiledLayer, LayerCompiler, Misfit
 from .network import AcceleratorStep, Decision, Where
 from .tensor_views import View, view_of
@@ -106,7 +106,7 @@ def _next_layer(name: str, layers: LayerCompiler,
 
 def _execution_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterator[str]:
     """Topological order with few switches between accelerator and CPU: of the nodes that are
-    ready, those for the device of the last one come first. Reshapes are left out."""
+    ready, those for the device of the last one come first. Moves that are views are left out."""
     waiting = {name: _dependencies(graph, name, decisions) for name in graph.nodes
                if decisions[name].where != Where.FUSED}
     done: set[str] = set()
@@ -116,7 +116,7 @@ def _execution_order(graph: Graph, decisions: Mapping[str, Decision]) -> Iterato
         views = [name for name in ready if decisions[name].where == Where.VIEW]
         mine = [name for name in ready if decisions[name].where == here]
         for name in views or mine:
-            if not isinstance(graph.nodes[name].operation, Reshape) or name in mine:
+            if not isinstance(graph.nodes[name].operation, MOVES) or name in mine:
                 yield name
             done.add(name)
             del waiting[name]

@@ -7,21 +7,40 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...isa.config import Config
 from ..graph.graph import Graph
 from ..graph.types import Array
 from ..operators.convolution.conv2d import Conv2d
 from ..operators.dense.dense import Dense
+from ..operators.dense.dense import Layout as Order
 from ..operators.depthwise.conv_separable import ConvSeparable
+from ..operators.description import Description
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.form import FormKey
 from ..operators.kernel import OUTPUT, Kernel
-from ..operators.layout import Layout
+from ..operators.layout import Layout, largest_block
 from ..operators.packing import check_operands
 from .kernel_search import KernelSearch
 from .task import Task
 from .tile_layouts import cover_layout, natural_layout, positions, same_bytes
 
 FOLDABLE = (Conv2d, ConvSeparable)      # descriptions with forms whose input the host folds
+
+
+def is_padding_unused(spec: Description, config: Config) -> bool:
+    """Whether an operator multiplies by zero what lies between the elements of its operands.
+    A product of activations does not: programs leave anything there."""
+    return not isinstance(spec, Dense) or spec.constant_weights or not spec.inputs % largest_block(
+        config)
+
+
+def _in_other_order(task: Task) -> Task | None:
+    """A product with weights whose rows and blocks of channels change places."""
+    spec = task.spec
+    if not isinstance(spec, Dense) or not spec.constant_weights:
+        return None
+    order = Order.ROWS if spec.layout == Order.BLOCKS else Order.BLOCKS
+    return replace(task, spec=replace(spec, layout=order))
 
 
 class Misfit(Exception):        # noqa: N818    # no error: the layer begins another program
@@ -58,6 +77,16 @@ class LayerCompiler:
         """A node's layer, where some tensors are in a program already; `half`, if it has half of
         every scratchpad. Raises Misfit if a tensor is there in a layout that it cannot take."""
         task = self.tasks[node]
+        try:
+            return self._layer(node, task, made, half)
+        except Misfit:
+            other = _in_other_order(task)
+            if other is None:
+                raise
+            return self._layer(node, other, made, half)
+
+    def _layer(self, node: str, task: Task, made: Mapping[str, Layout],
+               half: bool) -> CompiledLayer:
         if isinstance(task.spec, Lanewise):
             return self._lanewise(node, task, task.spec, made, half)
         tensor = task.reads.get("data", "")
@@ -68,16 +97,24 @@ class LayerCompiler:
         else:
             kernel = self.kernels.kernel(task.spec, half=half,
                                          plain=type(task.spec) in FOLDABLE and tensor in made)
-            layouts = {name: layout if task.axes is None else layout.with_axes(
-                self.graph.nodes[node].type.shape if name == OUTPUT else task.shapes[name],
-                task.axes) for name, layout in kernel.form.layouts.items()
-                if name in (OUTPUT, *task.reads)}
+            layouts = {name: self._layout(node, task, name, layout)
+                       for name, layout in kernel.form.layouts.items()
+                       if name in (OUTPUT, *task.reads)}
         reads = {operand: (each, layouts[operand]) for operand, each in task.reads.items()}
-        if any(each in made and not same_bytes(made[each], layout)
-               for each, layout in reads.values()):
+        if any(each in made and not (same_bytes(made[each], layout) and is_padding_unused(
+                task.spec, self.kernels.config)) for each, layout in reads.values()):
             raise Misfit
         return CompiledLayer(node, kernel, reads, layouts[OUTPUT],
                              self._constants(node, kernel, task))
+
+    def _layout(self, node: str, task: Task, operand: str, layout: Layout) -> Layout:
+        """The layout of the tensor that is an operand, or the result, of an operator."""
+        if operand in task.views:
+            return task.views[operand].layout(layout)
+        if task.axes is None:
+            return layout
+        shape = self.graph.nodes[node].type.shape if operand == OUTPUT else task.shapes[operand]
+        return layout.with_axes(shape, task.axes)
 
     def _lanewise(self, node: str, task: Task, spec: Lanewise, made: Mapping[str, Layout],
                   half: bool) -> CompiledLayer:
@@ -118,7 +155,10 @@ class LayerCompiler:
         if not isinstance(spec, Dense) or not spec.constant_weights or spec.matrices > 1 or (
                 spec.rows > config.batch or layout.size % (config.batch * config.block_in)):
             return None
-        tiles = positions(layout).reshape(-1, config.batch, config.depthwise_lanes)
+        found = positions(layout)
+        if "data" in task.views:
+            found = task.views["data"].positions(found)
+        tiles = found.reshape(-1, config.batch, config.depthwise_lanes)
         where = tiles[:, 0].ravel()
         for row in range(1, spec.rows):
             if (tiles[:, row].ravel() != np.where(where > 0, where + row * spec.inputs, 0)).any():

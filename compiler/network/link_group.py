@@ -11,10 +11,10 @@ from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.program import Tensor
 from ..graph.graph import Graph
-from ..graph.operations.data_movement.shape import Reshape
 from ..operators.choice import Cost, Remembering
 from ..operators.kernel import KernelKey
 from ..operators.layout import Layout
+from .axis_views import MOVES
 from .groups import Group
 from .linking.dram_places import Grid, Place
 from .linking.link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
@@ -208,7 +208,8 @@ def _time_slots(group: Group) -> list[int]:
 
 
 def is_read_outside(graph: Graph, tensor: str, own: set[str]) -> bool:
-    """Whether a node outside the program reads a tensor, perhaps through a reshape."""
+    """Whether a node outside the program reads a tensor, perhaps through reshapes
+    and transposes."""
     return any(is_read_outside(graph, reader, own) or reader in graph.outputs
-               if isinstance(graph.nodes[reader].operation, Reshape) else reader not in own
+               if isinstance(graph.nodes[reader].operation, MOVES) else reader not in own
                for reader in graph.readers.get(tensor, ()))

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from ...isa.config import Config
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
-from ..graph.operations.data_movement.shape import Reshape
+from ..graph.operations.data_movement.shape import Reshape, Transpose
 from ..graph.operations.pointwise.quantize import Dequantize, Quantize, Reinterpret, Rescale
 from ..graph.operations.pointwise.unary import Cast
+from .axis_views import MOVES
 from .column_layouts import choose_columns
 from .fusion import fuse_tasks
 from .kernel_search import KernelSearch
@@ -26,7 +27,7 @@ SHOWN = 3                   # reasons that a refusal lists
 def place_nodes(graph: Graph, kernels: KernelSearch,
                 channel_axis: int | None) -> tuple[dict[str, Task], dict[str, Decision]]:
     """What the accelerator takes, perhaps several nodes at once, and why not the rest. Reshapes
-    that only the accelerator reads are views."""
+    and transposes that only the accelerator reads through are views."""
     tasks, decisions = _find_tasks(graph, kernels.config, channel_axis)
     views = find_views(graph, tasks)
     in_case = {name: tasks.pop(name) for name in views & set(tasks)}     # views cannot be
@@ -34,7 +35,7 @@ def place_nodes(graph: Graph, kernels: KernelSearch,
     _compile_tasks(graph, kernels, tasks, decisions, apart)
     tasks |= in_case
     decisions |= dict.fromkeys(views, Decision(Where.VIEW))
-    _place_reshapes(graph, decisions)
+    _place_moves(graph, tasks, decisions)
     return tasks, decisions
 
 
@@ -85,15 +86,19 @@ def _compile_tasks(graph: Graph, kernels: KernelSearch, tasks: dict[str, Task],
             apart.pop(name, None)
 
 
-def _place_reshapes(graph: Graph, decisions: dict[str, Decision]) -> None:
-    """Reshapes that only the accelerator reads, perhaps through others, are nothing to do."""
+def _place_moves(graph: Graph, tasks: Mapping[str, Task], decisions: dict[str, Decision]) -> None:
+    """Reshapes and transposes that only the accelerator reads, perhaps through others, are nothing
+    to do: a task reads what lies before them. Transposes that one reads itself are the CPU's."""
+    read = {tensor for task in tasks.values() for tensor in task.reads.values()}
     for name in reversed(list(graph.nodes)):
-        if isinstance(graph.nodes[name].operation, Reshape):
+        operation = graph.nodes[name].operation
+        if isinstance(operation, MOVES) and name not in read:
             readers = graph.readers.get(name, ())
             outside = name in graph.outputs or any(
                 decisions[each].where == Where.CPU for each in readers)
-            decisions[name] = (Decision(Where.CPU, "its result is an output, or read on the CPU")
-                               if outside else Decision(Where.VIEW))
+            reason = (decisions[name].reason if isinstance(operation, Transpose) else
+                      "its result is an output, or read on the CPU")
+            decisions[name] = Decision(Where.CPU, reason) if outside else Decision(Where.VIEW)
 
 
 def check_all(graph: Graph, decisions: Mapping[str, Decision]) -> None:

@@ -29,7 +29,6 @@ from ..graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
 from ..graph.types import Shape
 from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
 from ..operators.convolution.transposed import Transposed
-from ..operators.dense.dense import Dense
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.grouped import Grouped
 from ..operators.description import Description
@@ -38,6 +37,7 @@ from ..operators.elementwise.elementwise import Elementwise, Operation
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.pool.pool import Kind
 from ..operators.pool.pool import Pool as PoolSpec
+from .matmul_tasks import matmul_task
 from .task import (
     RefusalError,
     Settings,
@@ -185,19 +185,6 @@ def _pool_task(graph: Graph, node: Node, operation: Pool, config: Config) -> Tas
     return Task(spec, {"data": operation.x}, {}, _image_axes_of(operation))
 
 
-def _matmul_task(graph: Graph, node: Node, operation: MatMul, config: Config) -> Task:
-    left, right = graph.type_of(operation.left), graph.type_of(operation.right)
-    check_activation(left, "left side")
-    if len(right.shape) != 2:
-        raise RefusalError("matrices of weights that differ from one product to the next")
-    weights = np.ascontiguousarray(weights_of(graph, operation.right, config).T)
-    outputs, inputs = weights.shape
-    spec = Dense(rows=prod(left.shape[:-1]), inputs=inputs, outputs=outputs,
-                 zero_point_in=left.require_quantization().zero_point, **epilogue_of(node))
-    return Task(spec, {"data": operation.left}, {
-        "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)})
-
-
 def _elementwise_task(graph: Graph, node: Node, operation: Binary, config: Config) -> Task:
     for side, which in ((operation.left, "left side"), (operation.right, "right side")):
         type_ = graph.type_of(side)
@@ -293,7 +280,7 @@ MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
     Conv: (_convolution_task,),
     TransposedConv: (_transposed_conv_task,),
     Pool: (_pool_task,),
-    MatMul: (_matmul_task,),
+    MatMul: (matmul_task,),
     Binary: (_elementwise_task, _broadcast_task),
     Rescale: (_rescale_task,),
     Clamp: (_rescale_task,),

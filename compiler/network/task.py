@@ -20,6 +20,7 @@ from ..graph.operations.pointwise.quantize import Dequantize
 from ..graph.operations.scaled import SUMS, Clamped, Scaled
 from ..graph.types import Array, Shape, TensorType
 from ..operators.description import Description
+from .axis_views import AxisView
 
 
 class RefusalError(CompileError):
@@ -37,6 +38,7 @@ class Task:
     constants: Mapping[str, Array] = field(default_factory=dict)
     axes: tuple[int, ...] | None = None             # of (image, channel, row, column)
     shapes: Mapping[str, Shape] = field(default_factory=dict)       # by operand
+    views: Mapping[str, AxisView] = field(default_factory=dict)     # operands seen through moves
 
 
 Settings: TypeAlias = dict[str, Any]        # fields of a description

@@ -6,9 +6,10 @@ import numpy as np
 
 import microtron
 from microtron.compiler.graph.evaluate_graph import evaluate_all
-from microtron.compiler.network import kernel_search, overlap, retune
+from microtron.compiler.network import kernel_search
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.kernel_search import KernelSearch
+from microtron.compiler.network.tuning import overlap, retune
 from microtron.isa.config import small
 
 from .networks import Layers, executed

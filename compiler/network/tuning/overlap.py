@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...base.errors import MicrotronError
-from ..operators.layout import Layout
-from .groups import Group
-from .layers import CompiledLayer, LayerCompiler, Misfit
-from .link_group import Linker
-from .tile_layouts import same_bytes
+from ....base.errors import MicrotronError
+from ...operators.layout import Layout
+from ..groups import Group
+from ..layers import CompiledLayer, LayerCompiler, Misfit
+from ..link_group import Linker
+from ..tile_layouts import same_bytes
 
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
 

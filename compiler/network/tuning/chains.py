@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..graph.graph import Graph
-from ..operators.kernel import Kernel, KernelKey
-from .groups import Group
-from .kernel_search import KernelSearch
-from .layers import LayerCompiler
-from .link_group import Linker, is_read_outside
-from .linking.on_chip import can_stay
-from .linking.on_chip_analysis import is_multiplied, result_of
+from ...graph.graph import Graph
+from ...operators.kernel import Kernel, KernelKey
+from ..groups import Group
+from ..kernel_search import KernelSearch
+from ..layers import LayerCompiler
+from ..link_group import Linker, is_read_outside
+from ..linking.on_chip import can_stay
+from ..linking.on_chip_analysis import is_multiplied, result_of
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..operators.choice import TRIALS
-from ..operators.kernel import Kernel, KernelKey
-from .groups import Group
-from .kernel_search import KernelSearch
-from .layers import CompiledLayer
-from .link_group import Linker
+from ...operators.choice import TRIALS
+from ...operators.kernel import Kernel, KernelKey
+from ..groups import Group
+from ..kernel_search import KernelSearch
+from ..layers import CompiledLayer
+from ..link_group import Linker
 
 MOST_TRIALS = 16            # streams that are timed
 ROUNDS = (TRIALS, TRIALS + 1)       # schedules of each kind of layer, as long as trials are left

@@ -1,0 +1,1 @@
+"""Schedules of the layers of a program that suit each other."""
