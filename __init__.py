@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .compiler.operators.elementwise.broadcast import Broadcast
     from .compiler.operators.elementwise.elementwise import Elementwise
     from .compiler.operators.pool.pool import Pool
+    from .explore.predictor import CostModel, load_cost_model
     from .isa.arithmetic import quantize_scale, requantize_array
     from .isa.assembly.assembler import assemble
     from .isa.assembly.disassembler import disassemble
@@ -87,6 +88,7 @@ __all__ = [
     "ConfigError",
     "Conv2d",
     "ConvSeparable",
+    "CostModel",
     "Dense",
     "Depthwise",
     "Device",
@@ -126,6 +128,7 @@ __all__ = [
     "inspect",
     "load",
     "load_config",
+    "load_cost_model",
     "load_program",
     "open_device",
     "profile",
@@ -167,6 +170,7 @@ _MODULES = {
     "compiler.operators.elementwise.broadcast": ("Broadcast",),
     "compiler.operators.elementwise.elementwise": ("Elementwise",),
     "compiler.operators.pool.pool": ("Pool",),
+    "explore.predictor": ("CostModel", "load_cost_model"),
     "isa.arithmetic": ("quantize_scale", "requantize_array"),
     "isa.assembly.assembler": ("assemble",),
     "isa.assembly.disassembler": ("disassemble",),

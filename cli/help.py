@@ -11,7 +11,7 @@ GROUPS = {
     "Operators and programs": ("kernel", "asm", "disasm", "verify"),
     "Accelerator": ("config", "isa", "verilog", "compare"),
     "Boards": ("boards", "build"),
-    "Exploration": ("dataset", "records"),
+    "Exploration": ("dataset", "fit", "records"),
 }
 
 

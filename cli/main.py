@@ -16,6 +16,7 @@ from .boards import boards, build
 from .compare import compare
 from .devices import profile, run
 from .entry import BAD_INPUT, run_command
+from .explore.cost import fit
 from .explore.data import dataset, records
 from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
@@ -141,6 +142,7 @@ app.command()(build)
 app.command()(firmware)
 app.command()(dataset)
 app.command()(records)
+app.command()(fit)
 app.add_typer(kernels, name="kernel")
 
 

@@ -62,7 +62,8 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 for rooms in ("points", "records", "exchange", "measure", "sampling", "layer_sources",
-              "features", "dataset", "data_files"):
+              "features", "dataset", "data_files", "calibration_files", "validation", "predictor",
+              "fit"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "explore", "cli",

@@ -1,0 +1,77 @@
+"""The command that fits cost models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...base.errors import MicrotronError
+from ..files import AsJson, say
+from .data import Seed
+
+if TYPE_CHECKING:
+    from ...explore.fit import Fit
+
+
+def fit(data: Annotated[list[Path], typer.Argument(
+            metavar="DATA…", help="Data sets of `microtron dataset`.")],
+        output: Annotated[Path, typer.Option(
+            "--output", "-o", help="Cost model to write, a .json file of XGBoost; beside it goes "
+                                   "a .schema.json.")] = Path("cost_model.json"),
+        count: Annotated[int, typer.Option(
+            "--folds", min=2, max=50, help="Folds of the cross-validation.")] = 5,
+        seed: Seed = 0,
+        calibration: Annotated[Path | None, typer.Option(
+            help="Write exact against predicted cycles: a .csv, or a .png or .svg where matplotlib "
+                 "is installed.")] = None,
+        as_json: AsJson = False) -> None:
+    """Fit a cost model, which predicts cycles, to data sets.
+
+    Gradient-boosted trees correct the analytic estimate. Cross-validation holds out whole
+    configurations, whole layers, and both at once; beside the model's errors are those of the
+    estimate alone and of a roofline.
+
+    Example: microtron fit data.parquet -o cost_model.json
+    """
+    if output.suffix != ".json":
+        raise MicrotronError(f"--output is {output}, but must be a .json file")
+    from ...base.progress import report_progress
+    from ...explore.calibration_files import check_calibration, write_calibration
+    from ...explore.fit import fit as fit_model
+    from ...explore.fit import load_data
+    from ...explore.predictor import import_xgboost
+
+    import_xgboost()
+    check_calibration(calibration)
+    with report_progress("reading") as tell:
+        found = fit_model(load_data(data, tell), count=count, seed=seed, tell=tell)
+        found.predictor.save(output)
+        if calibration is not None:
+            write_calibration(calibration, found.calibration)
+    facts = found.predictor.facts
+    if as_json:
+        typer.echo(json.dumps({"file": str(output), **facts}))
+        return
+    _show(found)
+    say(f"{output}: {facts['rows']} rows of {facts['configurations']} configurations and "
+        f"{facts['layers']} layers")
+
+
+def _show(found: Fit) -> None:
+    """Errors in a table, a line for each kind of prediction and of what was held out."""
+    from rich.table import Table
+
+    from ...runtime.reports.tables import open_console
+
+    table = Table(title="Predicted against exact cycles", title_justify="left")
+    for name in ("held out", "predicted by", "rows", "Spearman", "median error", "90 %", "99 %"):
+        table.add_column(name, justify="left" if name in ("held out", "predicted by") else "right")
+    for held_out, kinds in found.errors.items():
+        for name, each in kinds.items():
+            table.add_row(held_out.value, name, str(each.rows), f"{each.spearman:.4f}",
+                          *(f"{100 * value:.1f} %" for value in (
+                              each.median, each.percentile_90, each.percentile_99)))
+    open_console().print(table)
