@@ -24,7 +24,7 @@ BIN := .venv/bin
 # Through this link a source is microtron.… to mypy, whatever the checkout's folder is called;
 # the scripts are modules of their own folders.
 LINK := .venv/src/microtron
-TYPED = $(addprefix $(LINK)/,$(wildcard base isa sim compiler runtime quantization boards explore testing cli __main__.py)) \
+TYPED = $(addprefix $(LINK)/,$(wildcard base isa sim compiler runtime quantization report boards explore testing cli __main__.py)) \
 	$(wildcard examples/*.py examples/*/*.py benchmarks/*.py benchmarks/*/*.py tools/*.py)
 # What a developer runs every few minutes: no hardware is built, nothing large is compiled, and the
 # longest random searches are left out.

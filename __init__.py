@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .isa.program_files import load_program, save_program
     from .isa.verification.verifier import Verdict, verify
     from .quantization.quantize import QuantizedModel, quantize
+    from .report.save_report import save_report
     from .runtime.api import compile, compile_op, inspect, load, simulated_cost
     from .runtime.devices.device import Device, open_device, run
     from .runtime.models.kernel import Kernel
@@ -139,6 +140,7 @@ __all__ = [
     "run",
     "save_config",
     "save_program",
+    "save_report",
     "schedules_of",
     "show",
     "simulate",
@@ -181,6 +183,7 @@ _MODULES = {
     "isa.program_files": ("load_program", "save_program"),
     "isa.verification.verifier": ("Verdict", "verify"),
     "quantization.quantize": ("QuantizedModel", "quantize"),
+    "report.save_report": ("save_report",),
     "runtime.api": ("compile", "load", "inspect", "compile_op", "simulated_cost"),
     "runtime.devices.device": ("Device", "open_device", "run"),
     "runtime.times.schedules": ("evaluate",),

@@ -26,6 +26,7 @@ from .model import check_unused, compile_, inspect, is_model
 from .networks import disassemble_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import quantize
+from .report import report
 
 if TYPE_CHECKING:
     from ..isa.verification.verifier import Verdict
@@ -136,6 +137,7 @@ app.command()(inspect)
 app.command()(quantize)
 app.command()(run)
 app.command()(profile)
+app.command()(report)
 app.command()(compare)
 app.command()(boards)
 app.command()(build)

@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": {"base", "isa", "sim", "compiler"},
     "testing": {"base", "isa", "sim", "runtime"},
     "quantization": {"base", "isa", "sim", "compiler", "runtime"},
+    "report": {"base", "isa", "sim", "compiler", "runtime"},
     "boards": {"base", "isa", "hw", "runtime"},
     "explore": {"base", "isa", "sim", "compiler", "runtime", "boards"},
 }
@@ -66,8 +67,8 @@ for rooms in ("points", "records", "exchange", "measure", "sampling", "layer_sou
               "fit"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "boards", "explore", "cli",
-        "tests")
+TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "report", "boards",
+        "explore", "cli", "tests")
 MOST_FILES = 18                 # Python files in one folder
 MOST_ANY = 200              # uses of Any outside of tests
 HAS_AMARANTH = {"hw", "boards"}

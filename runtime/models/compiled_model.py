@@ -71,6 +71,7 @@ class NodeReport:
     label: str = ""             # of its first instruction
     work: Work | None = None    # what it takes at least on the accelerator
     note: str = ""
+    inputs: tuple[str, ...] = ()            # tensors that it reads and other nodes or users give
 
     @property
     def title(self) -> str:
@@ -167,7 +168,8 @@ def _reports(network: Network) -> Iterable[NodeReport]:
             operator=layer.spec.operator if layer else node.operation.title(), where=decision.where,
             reason=decision.reason, macs=macs.get(name, 0), step=number,
             label=layer.label if layer else "", work=layer.work if layer else None,
-            note=layer.note if layer else "")
+            note=layer.note if layer else "", inputs=tuple(
+                each for each in node.operation.operands() if each not in graph.constants))
 
 
 def macs_of(graph: Graph, node: Node) -> int:

@@ -85,15 +85,14 @@ def profile(program: Program, memory: MemoryTiming | None = None, *,
     waited for, the roofline, the most expensive waits. Arguments are those of `simulate`."""
     memory = memory or MemoryTiming()
     report = simulate(program, memory=memory, limit=limit)
-    assert report.timeline is not None
-    assert report.cycles is not None
-    engines = engines_of(program)
-    rests = {engine: _rests(np.flatnonzero(engines == engine), report.timeline, report.cycles)
-             for engine in Engine}
-    return Profile(
-        report=report, roofline=_roofline(report, memory), waits=_waits(program, rests.values()),
-        engines=tuple(_engine(engine, rests[engine], report.counters, report.cycles)
-                      for engine in Engine))
+    rests = _rests_of(program, report)
+    return Profile(report=report, roofline=_roofline(report, memory),
+                   waits=_waits(program, rests.values()), engines=_engines(rests, report))
+
+
+def profile_engines(program: Program, report: Report) -> tuple[EngineProfile, ...]:
+    """What each engine did in a run that has been simulated, and what it waited for."""
+    return _engines(_rests_of(program, report), report)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +104,20 @@ class _Rests:
     for_token: Cycles           # of these, the last ones, in which a token was missing
     giver: npt.NDArray[np.intp] # the engine whose token came last
     after: int
+
+
+def _rests_of(program: Program, report: Report) -> dict[Engine, _Rests]:
+    assert report.timeline is not None
+    assert report.cycles is not None
+    engines = engines_of(program)
+    return {engine: _rests(np.flatnonzero(engines == engine), report.timeline, report.cycles)
+            for engine in Engine}
+
+
+def _engines(rests: dict[Engine, _Rests], report: Report) -> tuple[EngineProfile, ...]:
+    assert report.cycles is not None
+    return tuple(_engine(engine, rests[engine], report.counters, report.cycles)
+                 for engine in Engine)
 
 
 def _rests(positions: npt.NDArray[np.intp], timeline: Timeline, cycles: int) -> _Rests:

@@ -1,0 +1,1 @@
+"""The report: one HTML file with everything that is known about one or more runs."""
