@@ -6,6 +6,9 @@ import operator
 import reprlib
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import Any, TypeAlias
+
+PlainData: TypeAlias = dict[str, Any]   # what JSON knows
 
 SHOWN_LENGTH = 40               # characters of a value that a message quotes
 LISTED = 8                      # names that a message lists

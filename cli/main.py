@@ -13,8 +13,7 @@ import typer
 from .. import __version__
 from ..base.errors import MicrotronError
 from .boards import boards, build
-from .compare import compare
-from .devices import profile, run
+from .devices import compare, profile, run
 from .entry import BAD_INPUT, run_command
 from .explore.cost import fit
 from .explore.data import dataset, records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +17,7 @@ from .times import clock_of, host_timer
 
 if TYPE_CHECKING:
     from ..base.atomic_files import Content
+    from ..base.checked_values import PlainData
     from ..boards.facts.board import Board
     from ..isa.verification.verifier import Verdict
     from ..runtime.clock import Clock
@@ -65,7 +66,7 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     if as_json:
         seconds = {name: (each.seconds, each.source.value)
                    for name, each in time.host.nodes.items()}
-        found: dict[str, Any] = {**result.to_dict(), **time.to_dict(), "frames": given[0],
+        found: PlainData = {**result.to_dict(), **time.to_dict(), "frames": given[0],
                  "cycles_of_all_frames": found_frames.cycles}
         for each in found["nodes"]:
             each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))

@@ -1,22 +1,21 @@
-"""Data inside an HTML page: JSON that cannot end its script, and arrays as deflated base64."""
+"""PlainData inside an HTML page: JSON that cannot end its script, and arrays as deflated base64."""
 
 from __future__ import annotations
 
 import base64
 import json
 import zlib
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.checked_values import PlainData
 
-Data: TypeAlias = dict[str, Any]      # what JSON knows
 LEVEL = 6                   # of zlib: more is slower and hardly smaller
 INT32 = np.iinfo(np.int32)
 
 
-def encode_array(values: Array, *, delta: bool = False) -> Data:
+def encode_array(values: Array, *, delta: bool = False) -> PlainData:
     """An array of integers for `decodeArray` in assets/data.js.
 
     32-bit numbers are cut into planes of bytes, lowest first: most high bytes are zero and deflate
@@ -42,7 +41,7 @@ def _deflate(data: bytes) -> str:
     return base64.b64encode(zlib.compress(data, LEVEL)).decode("ascii")
 
 
-def encode_json(data: Data) -> str:
+def encode_json(data: PlainData) -> str:
     """JSON for a script element. `<` is the only character that could end the element or open a
     comment in it; the two line ends are no white space in older scripts."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

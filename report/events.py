@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.checked_values import PlainData
 from ..compiler.network.network import Where
 from ..isa.config import Config
 from ..isa.instructions import INSTRUCTION_BYTES, Buffer, Load, Store
@@ -20,7 +21,7 @@ from ..runtime.models.compiled_model import ProgramStep
 from ..runtime.reports.layers import Inspection
 from ..runtime.times.host_times import Handover
 from ..sim.report import Report
-from .encoding import Data, encode_array
+from .encoding import encode_array
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,10 @@ class PlacedProgram:
     base: float
 
 
-def place_programs(found: Inspection) -> tuple[list[PlacedProgram], list[Data], float]:
+def place_programs(found: Inspection) -> tuple[list[PlacedProgram], list[PlainData], float]:
     """Programs and the CPU's work on one axis, and where the axis ends."""
     programs: list[PlacedProgram] = []
-    cpu: list[Data] = []
+    cpu: list[PlainData] = []
     reports = iter(found.reports)
     now = 0.0
     for number, step in enumerate(found.model.steps):
@@ -51,7 +52,7 @@ def place_programs(found: Inspection) -> tuple[list[PlacedProgram], list[Data], 
     return programs, cpu, now
 
 
-def _add_nodes(found: Inspection, step: int, cpu: list[Data], now: float) -> float:
+def _add_nodes(found: Inspection, step: int, cpu: list[PlainData], now: float) -> float:
     for cost in found.layers:
         if cost.node.where == Where.CPU and cost.node.step == step and cost.seconds:
             now = _add(found, cpu, now, cost.seconds, cost.node.title, cost.node.operator)
@@ -59,7 +60,7 @@ def _add_nodes(found: Inspection, step: int, cpu: list[Data], now: float) -> flo
 
 
 def _add_handovers(found: Inspection, handed: list[Handover], to_accelerator: bool,
-                   cpu: list[Data], now: float) -> float:
+                   cpu: list[PlainData], now: float) -> float:
     for each in handed:
         if each.to_accelerator == to_accelerator and each.seconds:
             now = _add(found, cpu, now, each.seconds, each.tensor,
@@ -67,15 +68,15 @@ def _add_handovers(found: Inspection, handed: list[Handover], to_accelerator: bo
     return now
 
 
-def _add(found: Inspection, cpu: list[Data], now: float, seconds: float, name: str,
+def _add(found: Inspection, cpu: list[PlainData], now: float, seconds: float, name: str,
          what: str) -> float:
     end = now + seconds * found.end_to_end.clock.mhz * 1e6
     cpu.append({"name": name, "what": what, "start": now, "end": end, "seconds": seconds})
     return end
 
 
-def timeline_data(found: Inspection, programs: list[PlacedProgram], cpu: list[Data],
-                  cycles: float) -> Data:
+def timeline_data(found: Inspection, programs: list[PlacedProgram], cpu: list[PlainData],
+                  cycles: float) -> PlainData:
     """The timeline for assets/events.js."""
     return {"cycles": cycles, "mhz": found.end_to_end.clock.mhz, "cpu": cpu,
             "peak": found.model.config.bus_bytes / cycles_per_beat(found),
@@ -88,7 +89,7 @@ def cycles_per_beat(found: Inspection) -> int:
     return memory.cycles_per_beat
 
 
-def _program(found: Inspection, placed: PlacedProgram) -> Data:
+def _program(found: Inspection, placed: PlacedProgram) -> PlainData:
     program, timeline = placed.program, placed.report.timeline
     assert timeline is not None, "the simulator keeps one"
     start, end = timeline.start, timeline.end
@@ -107,9 +108,9 @@ def _program(found: Inspection, placed: PlacedProgram) -> Data:
     return data
 
 
-def _layers(found: Inspection, placed: PlacedProgram) -> list[Data]:
+def _layers(found: Inspection, placed: PlacedProgram) -> list[PlainData]:
     """Layers by their first instruction, and the cycles that each has of the program."""
-    rows: dict[int, Data] = {}
+    rows: dict[int, PlainData] = {}
     for index, cost in enumerate(found.layers):
         if cost.node.step == placed.step and cost.node.label in placed.program.labels:
             first = placed.program.labels[cost.node.label]

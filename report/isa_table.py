@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ..base.checked_values import PlainData
 from ..isa.assembly.operands import EMPTY_SET, SEGMENT, Operand, operands
 from ..isa.instructions import ISA, Engine
-from .encoding import Data
 
 
-def isa_table() -> Data:
+def isa_table() -> PlainData:
     """Every instruction with its fields: where they lie, and how assembly writes them."""
     return {
         "engines": [each.name.lower() for each in Engine], "empty": EMPTY_SET, "segment": SEGMENT,
@@ -17,7 +17,7 @@ def isa_table() -> Data:
         } for kind in ISA}}
 
 
-def _field(operand: Operand) -> Data:
+def _field(operand: Operand) -> PlainData:
     field = operand.field
     default = None if field.required else field.default
     return {

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..base.checked_values import PlainData
 from ..compiler.network.network import Where
 from ..runtime.models.compiled_model import NodeReport
 from ..runtime.reports.layers import Inspection
-from .encoding import Data
 
 ROWS = 14                   # layers in a column of the drawing
 SWEEPS = 4                  # over all layers, to untangle edges
 SHOWN = (Where.ACCELERATOR, Where.CPU)
 
 
-def network_data(found: Inspection) -> Data:
+def network_data(found: Inspection) -> PlainData:
     """Nodes with their places, and edges between them. Inputs and outputs are nodes too; what is
     part of another node, or only another name for it, is not."""
     model = found.model
-    nodes: dict[str, Data] = {}
+    nodes: dict[str, PlainData] = {}
     for name, type_ in model.inputs.items():
         nodes[f"in:{name}"] = {"title": name, "what": "input", "where": "edge",
                                "text": str(type_), "layer": None}

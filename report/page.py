@@ -7,7 +7,8 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from .encoding import Data, encode_json
+from ..base.checked_values import PlainData
+from .encoding import encode_json
 from .isa_table import isa_table
 
 STYLES = ("style.css",)
@@ -17,7 +18,7 @@ SCRIPTS = ("data.js", "charts.js", "summary.js", "network.js", "layers.js", "dis
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def page_of(title: str, version: str, runs: Sequence[Data]) -> Iterator[bytes]:
+def page_of(title: str, version: str, runs: Sequence[PlainData]) -> Iterator[bytes]:
     """The file, piece by piece."""
     head = (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..compiler.graph.types import TensorType
 from ..compiler.network.linking.memory_plan import Plan
 from ..compiler.network.network import Where
+from ..compiler.operators.work import Work
 from ..isa.memory_timing import MemoryTiming
 from ..isa.program import Program
 from ..runtime.models.compiled_model import CompiledModel, NodeReport, ProgramStep
@@ -15,8 +16,9 @@ from ..sim.counts import count
 WHOLE = "program"           # the label of a program without any
 
 
-def model_of_program(program: Program, name: str) -> CompiledModel:
-    """A network of one program, whose layers are what its labels divide it into."""
+def model_of_program(program: Program, name: str, work: Work | None = None) -> CompiledModel:
+    """A network of one program, whose layers are what its labels divide it into. `work` is the
+    least that an undivided program has to do, if that is known."""
     starts = {position: label for label, position in reversed(list(program.labels.items()))
               if position < len(program.code)}
     if 0 not in starts:
@@ -25,11 +27,11 @@ def model_of_program(program: Program, name: str) -> CompiledModel:
     labelled = replace(program, labels={**program.labels, starts[0]: 0})
     nodes = []
     for first, last in zip(firsts, [*firsts[1:], len(program.code)], strict=True):
-        work = count(program.code[first:last], program.config, {})
+        done = count(program.code[first:last], program.config, {})
         nodes.append(NodeReport(
             name=starts[first], origin=starts[first], operator="instructions",
-            type=TensorType((last - first,), "int8"), where=Where.ACCELERATOR, macs=work.macs,
-            step=0, label=starts[first]))
+            type=TensorType((last - first,), "int8"), where=Where.ACCELERATOR, macs=done.macs,
+            step=0, label=starts[first], work=work if len(firsts) == 1 else None))
     return CompiledModel(
         name=name, config=program.config, memory=MemoryTiming(), inputs={}, outputs={},
         constants={}, steps=(ProgramStep(labelled, (), (), Plan({}, 0, 0)),), nodes=tuple(nodes),

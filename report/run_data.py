@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from ..base.checked_values import PlainData
 from ..compiler.network.network import Where
+from ..runtime.clock import Clock
 from ..runtime.models.compiled_model import ProgramStep
 from ..runtime.reports.layers import Inspection, LayerCost
 from ..runtime.reports.model_tables import host_line
 from ..runtime.reports.profile import EngineProfile, profile_engines
 from ..runtime.reports.reasons import group_reasons
-from .encoding import Data
 from .events import cycles_per_beat, place_programs, timeline_data
 from .network_layout import network_data
 from .scratchpads import scratchpad_data
 from .traffic import traffic_data
 
 
-def run_data(name: str, found: Inspection) -> Data:
+def run_data(name: str, found: Inspection) -> PlainData:
     """A run under the name that the page calls it by."""
     model = found.model
     programs, cpu, cycles = place_programs(found)
@@ -23,7 +24,7 @@ def run_data(name: str, found: Inspection) -> Data:
         "name": name, "model": model.name, "provenance": dict(model.provenance),
         "config": model.config.to_dict(), "memory": vars(found.reports[0].memory or model.memory)
         if found.reports else vars(model.memory),
-        "totals": found.totals(), "limits": _limits(found), "clock": str(found.end_to_end.clock),
+        "totals": found.totals(), "limits": _limits(found), "clock": _clock(found.end_to_end.clock),
         "cpu_source": host_line(found.end_to_end),
         "reasons": [each.line() for each in group_reasons(
             model.host_nodes, found.end_to_end.host.nodes)],
@@ -35,6 +36,11 @@ def run_data(name: str, found: Inspection) -> Data:
         **traffic_data(found, programs), "scratchpads": scratchpad_data(programs, cycles)}
 
 
+def _clock(clock: Clock) -> str:
+    said = {"assumed": " (assumed)", "given": ""}
+    return f"{clock.mhz:g} MHz{said.get(clock.source, f' on {clock.source}')}"
+
+
 def _limits(found: Inspection) -> dict[str, float]:
     """The bound, by what sets it."""
     limits: dict[str, float] = {}
@@ -44,16 +50,16 @@ def _limits(found: Inspection) -> dict[str, float]:
     return limits
 
 
-def _layer(cost: LayerCost) -> Data:
+def _layer(cost: LayerCost) -> PlainData:
     """A line of the table."""
     return {**cost.to_dict(), "title": cost.node.title,
             "shown": cost.node.where in (Where.ACCELERATOR, Where.CPU)}
 
 
-def _engines(found: Inspection) -> list[Data]:
+def _engines(found: Inspection) -> list[PlainData]:
     """Where the cycles of each engine went, over all programs."""
     steps = [each for each in found.model.steps if isinstance(each, ProgramStep)]
-    sums: dict[str, Data] = {}
+    sums: dict[str, PlainData] = {}
     for step, report in zip(steps, found.reports, strict=True):
         for each in profile_engines(step.program, report):
             _add_engine(sums.setdefault(each.engine, {
@@ -62,7 +68,7 @@ def _engines(found: Inspection) -> list[Data]:
     return list(sums.values())
 
 
-def _add_engine(total: Data, part: EngineProfile) -> None:
+def _add_engine(total: PlainData, part: EngineProfile) -> None:
     for name in ("instructions", "working", "memory", "queue", "idle"):
         total[name] += getattr(part, name)
     for giver, cycles in part.tokens.items():

@@ -71,8 +71,8 @@ def inspect_source(source: Source, name: str, memory: MemoryTiming | None = None
     if isinstance(source, Inspection):
         return source
     if isinstance(source, Kernel):
-        source = source.program
-    if isinstance(source, Program):
+        source = model_of_program(source.program, name, source.form.work)
+    elif isinstance(source, Program):
         source = model_of_program(source, name)
     return inspect_model(source, memory, clock=clock, limit=limit, time_host=time_host,
                          progress=progress)

@@ -1,9 +1,8 @@
 """How full scratchpads are over time: a map of each, part by part.
 
-A part of a scratchpad is live from the start of an instruction that writes it to the end of the
-last one that reads it before it is written again. A scratchpad is looked at in 64 parts, and an
-instruction that walks with gaps counts for all parts from its first tile to its last, so maps show
-rather too much than too little.
+A scratchpad is looked at in 64 parts. A part is live from the start of the first of some
+instructions that write it to the end of the last that reads it before another writes it again. An
+instruction that walks with gaps counts for all parts from its first tile to its last.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.checked_values import PlainData
 from ..isa.instructions import SCRATCHPADS, Buffer, Load, MicroOp
 from ..isa.program import Program
 from ..isa.stream import positions_of
 from ..isa.verification.bounds import BIAS, DST, SRC, WGT
-from ..isa.verification.order.accesses import NO_COLUMN, Table, access_table
-from .encoding import Data, encode_array
+from ..isa.verification.order.accesses import NO_COLUMN, Table
+from ..isa.verification.order.layout import prepare
+from .encoding import encode_array
 from .events import PlacedProgram
 
 PARTS = 64                  # of a scratchpad
@@ -26,11 +27,12 @@ MOST_INSTRUCTIONS = 1 << 19 # of programs that maps are drawn for
 FIELDS = {SRC: "src", WGT: "wgt", DST: "dst", BIAS: "bias"}
 
 
-def scratchpad_data(programs: list[PlacedProgram], cycles: float) -> list[Data]:
+def scratchpad_data(programs: list[PlacedProgram], cycles: float,
+                    parts: int = PARTS) -> list[PlainData]:
     """A map of each scratchpad over a whole inference; none for very long programs."""
     if sum(len(each.program.code) for each in programs) > MOST_INSTRUCTIONS:
         return []
-    maps = {buffer: np.zeros((PARTS, BINS + 1)) for buffer in SCRATCHPADS}
+    maps = {buffer: np.zeros((parts, BINS + 1)) for buffer in SCRATCHPADS}
     used: dict[Buffer, int] = dict.fromkeys(SCRATCHPADS, 0)
     for placed in programs:
         table, low, high = _extents(placed.program)
@@ -39,12 +41,12 @@ def scratchpad_data(programs: list[PlacedProgram], cycles: float) -> list[Data]:
             if len(mine):
                 used[buffer] = max(used[buffer], int(high[mine].max()) + 1)
                 tiles = placed.program.config.tiles(buffer)
-                _add_spans(maps[buffer], table[mine], low[mine] * PARTS // tiles,
-                           high[mine] * PARTS // tiles, placed, BINS / max(cycles, 1.0))
+                _add_spans(maps[buffer], table[mine], low[mine] * parts // tiles,
+                           high[mine] * parts // tiles, placed, BINS / max(cycles, 1.0))
     config = programs[0].program.config if programs else None
     return [{"name": buffer.name.lower(), "tiles": config.tiles(buffer) if config else 0,
              "bytes": config.tiles(buffer) * config.tile_bytes(buffer) if config else 0,
-             "used": used[buffer], "parts": PARTS, "bins": BINS,
+             "used": used[buffer], "parts": parts, "bins": BINS,
              "map": encode_array(np.rint(np.clip(np.cumsum(maps[buffer], 1)[:, :BINS], 0, 1)
                                          * FULL).astype(np.uint8))}
             for buffer in SCRATCHPADS]
@@ -52,7 +54,7 @@ def scratchpad_data(programs: list[PlacedProgram], cycles: float) -> list[Data]:
 
 def _extents(program: Program) -> tuple[Table, Array, Array]:
     """All accesses, and the first and the last cell that each reaches; last < first for none."""
-    table = access_table(program.code, program.config)
+    table = prepare(program).code.rows
     table = table[table["space"] < len(Buffer)]
     steps = (table["loops"] - 1) * table["stride"]
     low = table["base"] + np.minimum(steps, 0).sum(1)
@@ -132,16 +134,15 @@ def _add_spans(changes: Array, table: Table, first: Array, last: Array, placed: 
     """Add to `changes`, which are summed up along time, the spans in which parts are live."""
     timeline = placed.report.timeline
     assert timeline is not None
-    first, last = np.clip(first, 0, PARTS - 1), np.clip(last, 0, PARTS - 1)
+    first, last = (np.clip(each, 0, len(changes) - 1) for each in (first, last))
     count = last - first + 1
     rows = np.repeat(np.arange(len(table)), count)
     part = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count) + first[rows]
     order = np.lexsort((rows, part))            # part by part, each in program order
     rows, part = rows[order], part[order]
     position = table["instruction"][rows]
-    writes = table["write"][rows]
-    epoch = np.cumsum(writes | (np.diff(part, prepend=-1) != 0))    # from write to write
-    begins = np.flatnonzero(np.diff(epoch, prepend=0))
+    writes = table["write"][rows] != 0
+    begins = np.flatnonzero((writes & ~np.roll(writes, 1)) | (np.diff(part, prepend=-1) != 0))
     until = np.maximum.reduceat(np.where(writes, -1, timeline.end[position]), begins)
     start = timeline.start[position[begins]]
     is_live = writes[begins] & (until > start)

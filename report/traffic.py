@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.checked_values import PlainData
 from ..compiler.network.linking.link import ARENA, CONSTANTS, INPUTS, MICRO_OPS, NAMES, OUTPUTS
 from ..isa.instructions import Buffer, Load, Store
 from ..isa.program import Program
 from ..isa.stream import positions_of
 from ..runtime.models.compiled_model import ProgramStep
 from ..runtime.reports.layers import Inspection
-from .encoding import Data
 from .events import PlacedProgram, transfer_bytes
 
 MOST_TENSORS = 400          # that a page lists; the rest is summed up
@@ -38,7 +38,7 @@ class Tensor:
                                                                                         end]
 
 
-def traffic_data(found: Inspection, programs: list[PlacedProgram]) -> Data:
+def traffic_data(found: Inspection, programs: list[PlacedProgram]) -> PlainData:
     """Traffic of each tensor, those with most bytes first, and the memory plan of each program."""
     tensors: list[Tensor] = []
     plans = []

@@ -9,7 +9,6 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..base.checked_values import PlainData
 from ..base.errors import MicrotronError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -42,7 +42,7 @@ class Browser:
         self.errors: list[str] = []         # what the page logged as an error, or threw
         self.requests: list[str] = []       # what it asked the network for
 
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def call(self, method: str, **parameters: object) -> PlainData:
         """A command of the protocol, and its answer."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
@@ -56,11 +56,11 @@ class Browser:
             if answer.get("id") == self.number:
                 if "error" in answer:
                     raise MicrotronError(f"chromium: {method}: {answer['error']['message']}")
-                found: dict[str, Any] = answer["result"]
+                found: PlainData = answer["result"]
                 return found
             self._note(answer)
 
-    def _receive(self) -> dict[str, Any]:
+    def _receive(self) -> PlainData:
         until = time.monotonic() + PATIENCE
         while b"\0" not in self.received:
             ready, _, _ = select.select([self.reader], [], [], max(0.0, until - time.monotonic()))
@@ -69,10 +69,10 @@ class Browser:
                 raise MicrotronError("chromium: no answer" if not ready else "chromium: has ended")
             self.received += piece
         text, _, self.received = self.received.partition(b"\0")
-        found: dict[str, Any] = json.loads(text)
+        found: PlainData = json.loads(text)
         return found
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _note(self, event: PlainData) -> None:
         details = event.get("params", {})
         match event.get("method"):
             case "Runtime.exceptionThrown":
@@ -122,7 +122,7 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key,
                       **(text if kind == "keyDown" else {}))
 
-    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+    def mouse(self, kind: str, x: float, y: float, **more: object) -> None:
         """An event of the mouse: mousePressed, mouseReleased, mouseMoved or mouseWheel."""
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
@@ -148,18 +148,20 @@ def open_browser() -> Iterator[Browser]:
     to_browser, from_browser = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(prefix="microtron-browser-",
                                      ignore_cleanup_errors=True) as folder:
-        # The browser reads from descriptor 3 and writes to 4. A shell puts the pipes there.
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", f'exec "$@" 3<&{to_browser[0]} 4>&{from_browser[1]}', "sh", program,
-             *FLAGS, f"--user-data-dir={folder}"],
-            pass_fds=(to_browser[0], from_browser[1]), start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # The browser reads from descriptor 3 and writes to 4.
+        silent = (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+        process = os.posix_spawn(
+            program, [program, *FLAGS, f"--user-data-dir={folder}"], os.environ, setsid=True,
+            file_actions=[silent, (os.POSIX_SPAWN_DUP2, 1, 2),
+                          (os.POSIX_SPAWN_DUP2, to_browser[0], 63),     # out of each other's way
+                          (os.POSIX_SPAWN_DUP2, from_browser[1], 4),
+                          (os.POSIX_SPAWN_DUP2, 63, 3), (os.POSIX_SPAWN_CLOSE, 63)])
         os.close(to_browser[0])
         os.close(from_browser[1])
         try:
             yield Browser(from_browser[0], to_browser[1])
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
             os.close(to_browser[1])
             os.close(from_browser[0])

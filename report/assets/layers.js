@@ -26,8 +26,10 @@ function layersSection(run) {
     const rises = before ? before === "descending" : !isNumber || field === "number";
     heads.forEach((each) => each.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", rises ? "ascending" : "descending");
-    const sign = rises ? 1 : -1;
-    const sorted = [...rows].sort((one, two) => sign * compare(one[field], two[field]));
+    const [known, missing] = [rows.filter((each) => has(each[field])),
+      rows.filter((each) => !has(each[field]))];
+    known.sort((one, two) => (rises ? 1 : -1) * compare(one[field], two[field]));
+    const sorted = [...known, ...missing];      // what has no value comes last either way
     body.replaceChildren(...sorted.map(layerRow));
   }
   body.append(...rows.map(layerRow));
@@ -38,9 +40,11 @@ function layersSection(run) {
       element("thead", {}, element("tr", {}, ...heads)), body)));
 }
 
+function has(value) {
+  return value !== null && value !== undefined && value !== "";
+}
+
 function compare(one, two) {
-  const missing = (each) => each === null || each === undefined || each === "";
-  if (missing(one) || missing(two)) return missing(one) - missing(two);
   return typeof one === "string" ? one.localeCompare(two) : one - two;
 }
 

@@ -79,7 +79,7 @@ function enginesTable(run) {
 function comparisonSection(runs) {
   const [first] = runs;
   const ratio = (value, base) => base && value !== base ? ` (${(value / base).toFixed(3)}×)` : "";
-  const rows = FIGURES.map(([name, of, write, compare]) =>
+  const rows = FIGURES.filter(([, of]) => runs.some((run) => of(run))).map(([name, of, write, compare]) =>
     element("tr", {}, element("th", {}, name), ...runs.map((run) =>
       element("td", { class: "number" }, write(of(run)),
         compare && run !== first ? ratio(of(run), of(first)) : ""))));

@@ -225,7 +225,8 @@ class Timeline {
   drawing() {
     const { canvas } = this;
     const colours = Object.fromEntries(COLOURS.map((name) => [name, colour(name)]));
-    colours.label = colours.back;
+    const dark = document.documentElement.classList.contains("dark");
+    colours.label = (name) => dark || ["bus", "cpu", "store"].includes(name) ? "#000" : "#fff";
     return new Drawing(canvas.getContext("2d"), { events: this.events, start: this.start,
       end: this.end, width: canvas.clientWidth, height: timelineHeight(this.events),
       selected: this.selected, focus: this.focus, colours });

@@ -136,7 +136,8 @@ class Drawing {
     context.font = "11px ui-monospace, monospace";
     for (const [i, left, right, y] of labelled) {
       const x = Math.max(left, GUTTER) + 3;
-      this.label(this.nameOf(track, i), x, y, Math.min(right, this.width) - x, colours.label);
+      this.label(this.nameOf(track, i), x, y, Math.min(right, this.width) - x,
+        colours.label(track.colour));
     }
   }
 

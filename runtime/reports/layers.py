@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from ...base.checked_values import PlainData
 from ...compiler.network.network import Where
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming
@@ -78,7 +78,7 @@ class Inspection:
     def cycles(self) -> int:
         return sum(each.cycles or 0 for each in self.reports)
 
-    def totals(self) -> dict[str, Any]:
+    def totals(self) -> PlainData:
         """Of the whole model. Cycles, bound, efficiency and bytes are the accelerator's alone;
         seconds say what the CPU adds."""
         plans = [step.plan for step in self.model.steps if isinstance(step, ProgramStep)]

@@ -6,13 +6,13 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base.arrays import Array
 from ...base.atomic_files import Content, write_atomically
+from ...base.checked_values import PlainData
 from ...base.errors import MicrotronError
 from ...isa.assembly.disassembler import format_instruction
 from ...isa.instructions import Engine
@@ -146,7 +146,7 @@ def _instructions(program: Program, timeline: Timeline,
 
 
 def _details(timeline: Timeline, position: int) -> dict[str, object]:
-    details: dict[str, Any] = {}
+    details: PlainData = {}
     if timeline.dispatched is not None:
         details["dispatched"] = int(timeline.dispatched[position])
     if timeline.waits is not None:
