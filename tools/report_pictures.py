@@ -31,7 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models" / "models")
     models = parser.parse_args().models
-    layer = microtron.Conv2d(height=28, width=28, channels_in=32, channels_out=64, pad=1)
+    layer = microtron.Conv2d(height=28, width=28, channels_in=32, channels_out=64,
+                             pad=(1, 1, 1, 1))
     kernels = {name: microtron.compile_op(layer, "base", hide_latency=hides)
                for name, hides in (("engines take turns", False), ("latency hidden", True))}
     with open_browser() as browser:
