@@ -67,9 +67,13 @@ class Affine:
 
     def range(self) -> tuple[int, int]:
         """The smallest and the largest value."""
-        reach = [coefficient * (axis.extent - 1) for axis, coefficient in self.terms.items()]
-        return (self.constant + sum(each for each in reach if each < 0),
-                self.constant + sum(each for each in reach if each > 0))
+        low = high = self.constant
+        for axis, coefficient in self.terms.items():
+            if coefficient < 0:
+                low += coefficient * (axis.extent - 1)
+            else:
+                high += coefficient * (axis.extent - 1)
+        return low, high
 
     def expression(self) -> Expression:
         """The form as an index. It is what `simplify_index` gives, and remembers its form."""
@@ -178,6 +182,12 @@ def opposite(condition: Expression) -> Expression:
     assert isinstance(condition, Binary), "a comparison has two sides"
     operator = {"<": "<=", "<=": "<"}[condition.operator]
     return Binary(operator, condition.right, condition.left)
+
+
+def is_simple(index: Expression) -> bool:
+    """Whether an index is an affine form as `simplify_index` writes it."""
+    return SIMPLE in index.__dict__ or (
+        isinstance(index, Axis | Constant) and index.dtype == INDEX)
 
 
 def simplify_index(index: Expression) -> Expression:

@@ -10,6 +10,8 @@ from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
 from .scalars import INDEX, check_integer
 
+ELEMENTS = "elements"       # what a node remembers them as
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Axis(Expression):
@@ -71,6 +73,14 @@ class Tensor:
             return f"{self.name}: {self.dtype}[{shape}]"
         indices = ", ".join(axis.name for axis in self.axes)
         return f"{self.name}[{indices}] = {self.body}"
+
+
+def elements_in(expression: Expression) -> tuple[Element, ...]:
+    """The elements that an expression reads, from the outside in; found once for every node."""
+    known: dict[str, tuple[Element, ...]] = expression.__dict__
+    if ELEMENTS not in known:
+        known[ELEMENTS] = tuple([node for node in walk(expression) if isinstance(node, Element)])
+    return known[ELEMENTS]
 
 
 @dataclass(frozen=True, repr=False)

@@ -30,6 +30,8 @@ def interval_of(expression: Expression, known: Known) -> Interval:
     form = affine(expression)
     if form is not None and not form.terms:         # as most indices of a tile are
         return form.constant, form.constant
+    if form is not None and not known:
+        return form.range()
     if form is not None:
         return _affine_interval(form, list(_facts(known)), known)
     result = _interval_of(expression, known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import is_not
 
 from .expression import Axis, Element, Expression
 from .tensor import Tensor
@@ -23,10 +24,11 @@ def _rewrite(node: Expression, change: Change, done: dict[int, Expression]) -> E
     if found is None:
         found = change(node)
         if found is None:
-            before = node.operands()
-            after = tuple([_rewrite(each, change, done) for each in before])
-            same = all(one is other for one, other in zip(before, after, strict=True))
-            found = node if same else node.with_operands(after)
+            found, before = node, node.operands()
+            if before:
+                after = tuple([_rewrite(each, change, done) for each in before])
+                if any(map(is_not, before, after)):
+                    found = node.with_operands(after)
         done[id(node)] = found
     return found
 

@@ -36,6 +36,8 @@ LOGIC: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or}
 def check_integer(value: object, name: str, least: int = 1) -> int:
     """A whole number as Python's own: those of NumPy are accepted, truth values and floats are
     not."""
+    if type(value) is int and least <= value <= LARGEST:    # as nearly always
+        return value
     number = integer(value)
     if number is None or not least <= number <= LARGEST:
         raise CompileError(f"{name} is {quote(value)}, but must be a whole number from {least} to "

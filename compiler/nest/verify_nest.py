@@ -14,6 +14,7 @@ from typing import NoReturn
 import numpy as np
 
 from ..errors import CompileError
+from ..expression.affine import affine, is_simple
 from ..expression.expression import (
     BOOL,
     FLOATS,
@@ -215,6 +216,10 @@ class _Verifier:
 
     def _check_expression(self, statement: Statement, expression: Expression,
                           place: _Place) -> None:
+        if is_simple(expression):           # sums of axes are right if the axes are there
+            form = affine(expression)
+            if form is not None and form.terms.keys() <= place.axes:
+                return
         shown = self._text
         for node in walk(expression):
             match node:

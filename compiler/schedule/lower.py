@@ -9,6 +9,7 @@ from numpy import iinfo
 
 from ..errors import CompileError
 from ..expression.affine import affine, affine_at, simplify_index
+from ..expression.elements import elements_in
 from ..expression.expression import (
     INTEGERS,
     Axis,
@@ -246,7 +247,7 @@ def _is_inside(stage: Stage, outer: Stage) -> bool:
 
 
 def _tensors(body: Expression) -> set[Tensor]:
-    return {node.tensor for node in walk(body) if isinstance(node, Element)}
+    return {element.tensor for element in elements_in(body)}
 
 
 def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> Statement:

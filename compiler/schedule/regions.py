@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..expression.affine import Affine, affine, affine_at
-from ..expression.expression import Axis, Element, Expression, walk
+from ..expression.elements import elements_in
+from ..expression.expression import Axis, Element, Expression
 from ..expression.rewrite import substitute
 from ..expression.tensor import Tensor
 from .loops import Split
@@ -41,8 +42,8 @@ def boxes_read(tensor: Tensor, reader: Expression, values: Mapping[Axis, Express
                inside: Collection[Axis]) -> list[list[Side]]:
     """For each element of a tensor in the reader's body, the box that it covers while the axes
     `inside` run. `values` gives the reader's own axes in terms of loops."""
-    return [_box(element, values, inside, tensor) for element in walk(reader)
-            if isinstance(element, Element) and element.tensor is tensor]
+    return [_box(element, values, inside, tensor) for element in elements_in(reader)
+            if element.tensor is tensor]
 
 
 def covering(tensor: Tensor, boxes: list[list[Side]]) -> Part:

@@ -107,7 +107,8 @@ def _transfer(statement: Statement) -> Statement:
     if target_box.extents != source_box.extents:
         raise MismatchError(f"it takes a box of {source_box.extents} out of {source.buffer} to one "
                             f"of {target_box.extents}; they must be the same")
-    inside = {*_bounds_of_access(assign.target), *_bounds_of_access(source)}
+    in_target, in_source = _bounds_of_access(assign.target), _bounds_of_access(source)
+    inside = in_target | in_source
     outer = [each for each in conditions if not any(node in axes for node in walk(each)
                                                     if isinstance(node, Axis))]
     bounds = set()
@@ -118,21 +119,24 @@ def _transfer(statement: Statement) -> Statement:
                 raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
                                     f"what lies outside {assign.target.buffer} or {source.buffer}")
     if guard is not None:
-        needed, checked = _conditional_bounds(_bounds_of_access(source)), _required_bounds(guard)
+        needed, checked = _conditional_bounds(in_source), _required_bounds(guard)
         if not checked <= needed <= checked | bounds:
             raise MismatchError(f"it pads where not {guard}; a transfer pads exactly where "
                                 f"{source} lies outside {source.buffer}")
-    _check_reach(assign.target, source, padded=padding is not None)
+    if assign.target.buffer.scope in ON_CHIP:
+        _check_reach(in_target, in_source, assign.target, source, padded=padding is not None)
+    else:
+        _check_reach(in_source, in_target, source, assign.target, padded=padding is not None)
     copy = Copy(target_box, source_box, padding)
     return When(both(*outer), copy) if outer else copy
 
 
-def _check_reach(target: Access, source: Access, *, padded: bool) -> None:
+def _check_reach(on_chip: set[Bound], in_dram: set[Bound], chip: Access, dram: Access, *,
+                 padded: bool) -> None:
     """Refuse a copy that would reach beyond its buffer on the chip: it is cut only where its buffer
     in DRAM ends, and not even there if what lies outside is padded."""
-    chip, dram = (target, source) if target.buffer.scope in ON_CHIP else (source, target)
-    for bound in _conditional_bounds(_bounds_of_access(chip)):
-        if padded or not _is_implied(bound, _bounds_of_access(dram)):
+    for bound in _conditional_bounds(on_chip):
+        if padded or not _is_implied(bound, in_dram):
             raise MismatchError(f"it may reach beyond {chip.buffer}, but a transfer is cut only "
                                 f"where {dram.buffer} ends; divide {chip.buffer} evenly")
 

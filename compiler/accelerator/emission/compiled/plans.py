@@ -314,5 +314,6 @@ def plan_copy(store: PlanStore, kind: int, site: CopySite, segment: int,
                                stride=each.stride, sram_pitch=each.sram_pitch), STORED), [])
         return
     whole = load_pieces(sides, transfer.tile_bytes, padded=padding is not None)
-    inside = load_pieces(sides, transfer.tile_bytes, padded=False)
+    # What a border leaves is loaded alone where the border is there; without one, nobody asks.
+    inside = load_pieces(sides, transfer.tile_bytes, padded=False) if any(key) else ()
     store.add(kind, key, rows(whole, load(padding or 0), LOADED), rows(inside, load(0), LOADED))
