@@ -106,7 +106,7 @@ def print_table(outcome: Outcome) -> None:
     for number, column in enumerate(outcome.columns):
         table.add_column(column.title, justify="right" if number else "left")
     for row in outcome.rows:
-        table.add_row(*(column.text(row[column.key]) for column in outcome.columns))
+        table.add_row(*(column.text(row.get(column.key)) for column in outcome.columns))
     about = {**outcome.facts, **host(), "date": datetime.now(UTC).strftime("%Y-%m-%d")}
     console = Console()
     console.print(table)

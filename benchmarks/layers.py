@@ -171,6 +171,9 @@ def select_layers(names: str) -> list[Layer]:
 
 
 def measure(options: argparse.Namespace) -> Outcome:
+    if options.all:
+        from layer_sweep import sweep
+        return sweep(options)
     config = load_config(options.config)
     if options.bus:
         config = replace(config, bus_bits=options.bus)
@@ -224,6 +227,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", default="", help="networks or names, as C2,C5 (default: all)")
     parser.add_argument("--repeats", type=int, default=2,
                         help="compilations of a layer, of which the fastest counts (default: 2)")
+    parser.add_argument("--all", action="store_true",
+                        help="layers of many other networks on base, and one of each kind on other "
+                             "configurations")
+    parser.add_argument("--resume", default="", metavar="FILE",
+                        help="with --all: rows measured so far; new ones are added")
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="with --all: stop after as many, with what there is")
+    parser.add_argument("--only", default="",
+                        help="with --all: cases whose configuration or layer contains this text")
     parser.add_argument("--verbose", action="store_true",
                         help="more columns: work, memory, bound, knobs; JSON always has them")
 

@@ -30,8 +30,8 @@ def layers():
         yield module
     finally:
         sys.path.remove(str(FOLDER))
-        for name in ("layers", "known_layers", "common"):
-            del sys.modules[name]
+        for name in ("layers", "known_layers", "other_layers", "layer_sweep", "common"):
+            sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_layers_are_chosen_by_network_or_name(layers, networks):
 
 
 def test_options_make_another_bus_and_memory(layers):
-    outcome = layers.measure(SimpleNamespace(config="small", bus=128, latency=100, layers="C8",
+    outcome = layers.measure(SimpleNamespace(all=False, config="small", bus=128, latency=100, layers="C8",
                                              repeats=1, verbose=True))
     assert outcome.facts["bus_bits"] == 128
     assert outcome.facts["read_latency"] == 100
@@ -176,3 +176,32 @@ def test_options_make_another_bus_and_memory(layers):
     row, = outcome.rows
     assert {column.key for column in outcome.columns} <= set(row)
     assert row["bound"] == row["macs"] / 64
+
+
+def test_a_sweep_measures_every_case_once_and_goes_on_where_it_stopped(layers, tmp_path, capsys):
+    options = SimpleNamespace(all=True, resume=str(tmp_path / "rows"), seconds=60.0, json=False,
+                              only="LeNet average")
+    first = layers.measure(options)
+    (row,) = first.rows
+    config, memory = base, MemoryTiming()
+    layer = next(each for each in sys.modules["other_layers"].OTHER_LAYERS
+                 if each.name == row["layer"])
+    assert row["bound"] == bound_of(layer.spec, config, memory).cycles
+    assert row["efficiency"] == row["bound"] / row["cycles"] <= row["of_tiles"] <= 1
+    sys.modules["layer_sweep"].compile_op = None        # not asked again
+    assert layers.measure(options).rows == first.rows
+    options.only = "no such layer"
+    with pytest.raises(MicrotronError, match="no configuration or layer"):
+        layers.measure(options)
+
+
+def test_a_sweep_has_many_layers_and_configurations(layers):
+    others = importlib.import_module("other_layers")
+    names = [layer.name for layer in others.OTHER_LAYERS]
+    assert len(names) == len(set(names)) >= 120
+    assert {layer.name for layer in others.PROBES} < set(names)
+    assert len(others.PROBES) >= 20
+    assert len(others.CONFIGURATIONS) > 12
+    batches = {layer.spec.images for name, layer in others.cases()
+               if name == "batch 16" and hasattr(layer.spec, "images")}
+    assert batches == {16}
