@@ -168,8 +168,8 @@ def test_layers_are_chosen_by_network_or_name(layers, networks):
 
 
 def test_options_make_another_bus_and_memory(layers):
-    outcome = layers.measure(SimpleNamespace(all=False, config="small", bus=128, latency=100, layers="C8",
-                                             repeats=1, verbose=True))
+    outcome = layers.measure(SimpleNamespace(all=False, config="small", bus=128, latency=100,
+                                             layers="C8", repeats=1, verbose=True))
     assert outcome.facts["bus_bits"] == 128
     assert outcome.facts["read_latency"] == 100
     assert outcome.facts["macs_per_cycle"] == 64
