@@ -268,7 +268,8 @@ def in_batches(layer: OtherLayer, batch: int) -> OtherLayer:
     """The layer for as many images as a tile holds. Rows of products fill tiles as they are."""
     if batch == 1 or isinstance(layer.spec, Dense):
         return layer
-    return OtherLayer(f"{batch} × {layer.name}", replace(layer.spec, images=batch))
+    spec: Any = layer.spec
+    return OtherLayer(f"{batch} × {layer.name}", replace(spec, images=batch))
 
 
 def cases() -> Iterator[tuple[str, OtherLayer]]:
