@@ -226,7 +226,7 @@ def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> De
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
                                                               strict=True))
-    taps, ky, kx, row = _taps(chunks)
+    taps, ky, kx, row = taps_of(chunks)
     heights, widths = chunks.sums(spec.stride, *spec.out_shape)
 
     def sum_of(n, o, y, x, b, j):                               # type: ignore[no-untyped-def]
@@ -265,7 +265,7 @@ def sum_at(spec: Depthwise, chunks: Chunks, sums: Tensor, *indices: Expression) 
     return sums[(n, o, y * skip_y, x * skip_x, *tile)]
 
 
-def _taps(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expression]:
+def taps_of(chunks: Chunks) -> tuple[list[Axis], Expression, Expression, Expression]:
     """The taps of a chunk: loops over them, the offset of each along y and x, and its row of
     weights."""
     (height, width), slide = chunks.taps, chunks.slide

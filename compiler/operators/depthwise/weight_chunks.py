@@ -37,12 +37,16 @@ class Chunks:
     planes: int = 1
     slide: int | None = None        # the axis along which three-tap windows slide, if any
 
+    @property
+    def weight_rows(self) -> int:
+        """The number of weight rows that a chunk has."""
+        count = prod(self.taps) * self.planes
+        return count if self.slide is None else count // WINDOW_TAPS * WINDOW_ROWS
+
     def rows(self, config: Config) -> int:
         """The number of weight rows in a chunk, rounded up to whole tiles. Where a step takes
         several channel blocks always, those of an accumulator tile, they may share one."""
-        count = prod(self.taps) * self.planes
-        if self.slide is not None:
-            count = count // WINDOW_TAPS * WINDOW_ROWS
+        count = self.weight_rows
         if self.counts == (1, 1) and 2 * count <= config.block_out:
             return max(config.depthwise_lanes, 1 << (count - 1).bit_length())
         return blocks_of(count, config.block_out) * config.block_out

@@ -141,7 +141,15 @@ def division(count: int, *, up: bool = True) -> tuple[int, int]:
 def parameters(spec: Pool, config: Config) -> Array:
     """What the program takes as `parameters`."""
     rows, columns = spec.sides()
-    divisors = rows[:, None] * columns
+    return _parameter_tiles(spec, rows[:, None] * columns, config)
+
+
+def divide_by(spec: Pool, count: int, config: Config) -> Array:
+    """The parameters of all positions where sums are divided by one number."""
+    return _parameter_tiles(spec, np.full((1, 1), count), config)
+
+
+def _parameter_tiles(spec: Pool, divisors: Array, config: Config) -> Array:
     sets = 3 if spec.ties_to_even else 1
     tiles = np.empty((*divisors.shape, sets, PARAMETER_TILES, config.batch, config.block_out),
                      np.int32)

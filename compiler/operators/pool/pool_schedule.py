@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,21 +20,13 @@ from ..cost_model import Column, Mask
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import Template
 from ..kernel import Operator
+from . import average, average_schedule
+from .average import AverageForm
+from .knobs import Knobs
 from .pool import LATENCY, Kind, Pool, PoolForm, form_of
 
+Result = TypeVar("Result")
 STEP_START = 40             # cycles that a step costs beside its work, measured
-
-
-@dataclass(frozen=True, kw_only=True)
-class Knobs:
-    """How much is computed at once: channel blocks, rows, columns, and rows and columns of the
-    window."""
-
-    blocks: int
-    rows: int
-    columns: int
-    window: tuple[int, int] = (1, 1)
-    doubled: bool = True        # two buffers each, so that engines overlap
 
 
 def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
@@ -210,7 +203,20 @@ def _is_in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
     return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
 
 
-TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
-                    schedule=schedule)
-OPERATOR = Operator(description=Pool, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)
+def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
+    """With sums of the ALU, and of the MAC array if it can make them."""
+    summed = average.form_of(spec, config)
+    return [form_of(spec, config), *([] if summed is None else [summed])]
+
+
+def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Callable[..., Result]:
+    """The function of a template that goes with the form."""
+    def choose(form: PoolForm | AverageForm, *others: Any) -> Result:
+        return (summed if isinstance(form, AverageForm) else own)(form, *others)
+    return choose
+
+
+TEMPLATE: Template[PoolForm | AverageForm, Knobs] = Template(knobs=Knobs, **{
+    each.__name__: _by_form(each, getattr(average_schedule, each.__name__))
+    for each in (largest, grids, fits, estimate, schedule)})
+OPERATOR = Operator(description=Pool, forms=forms_of, template=TEMPLATE)

@@ -122,7 +122,8 @@ def test_a_window_larger_than_the_accumulator_is_combined_in_parts():
 
 def test_few_tiles_are_used_without_double_buffers():
     few = replace(tiny, acc_bytes=128, acc_banks=1)
-    spec = Pool(kind=Kind.AVERAGE, height=5, width=5, channels=5, kernel=(2, 1), pad=(1, 0, 0, 0))
+    spec = Pool(kind=Kind.AVERAGE, height=5, width=5, channels=5, kernel=(2, 1), pad=(1, 0, 0, 0),
+                rounding=Rounding.TWICE)            # so that every position has parameters
     kernel, _ = check(spec, few)
     assert not kernel.knobs.doubled
 

@@ -1,0 +1,240 @@
+"""Averages whose sums the MAC array makes: a depthwise convolution with weights of 1.
+
+The ALU adds one element of a window in a pass. The MAC array does it too, three of them with
+windows, while the ALU scales what was summed before:
+
+    sums ─ × factor of the position ─► scaled ─ divide ─► output
+
+A window at the border has fewer elements. Instead of dividing each sum by its own count, sums are
+multiplied by L / count and divided by L, the least common multiple of all counts, which is the same
+number. So one set of parameters does for all positions, and a byte for each: (y, x, batch, lane).
+All blocks have the same weights, which are loaded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import lcm, prod
+
+import numpy as np
+
+from ....isa.config import Config
+from ....isa.instructions import PARAMETER_TILES, AluOp, Rounding
+from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize
+from ...expression.expression import both, select, total
+from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
+from ...nest.nest import Interleave
+from ..depthwise.depthwise import Depthwise, DepthwiseForm, sum_at, taps_of
+from ..depthwise.weight_chunks import Chunks, chunks_of
+from ..description import HIGH
+from ..form import blocks_of, requantize_sum
+from ..layout import Layout, tile_images
+from ..packing import Array, Operand, pad_axis, weights_in_dram
+from ..work import Work, rows_read
+from .pool import LARGEST_WINDOW, Kind, Pool, divide_by, halves, scale_values
+
+MOST_TAPS = 256             # of a chunk: as many micro-ops, and rows of weights
+LEAST_TAPS = 16             # of a chunk of a larger window: shorter ones cost more than they save
+
+
+@dataclass(frozen=True, kw_only=True)
+class AverageForm(DepthwiseForm):
+    """An average in tensors. `spec` is the convolution that makes its sums; `steps` are what the
+    ALU computes between sums and results."""
+
+    pool: Pool
+    factors: Tensor | None      # of positions, in 32 bits
+    steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+
+    @property
+    def description(self) -> Pool:      # type: ignore[override]
+        return self.pool
+
+    @property
+    def note(self) -> str:
+        return "the MAC array makes the sums"
+
+    @property
+    def intrinsics(self) -> list[Intrinsic]:
+        return [requantize(self.config, self.function), *self.steps.values()]
+
+    @property
+    def interleaves(self) -> dict[str, Interleave]:
+        return {}
+
+    @property
+    def work(self) -> Work:
+        pool, config = self.pool, self.config
+        blocks = blocks_of(pool.images, config.batch) * blocks_of(pool.channels, config.block_out)
+        used = prod(rows_read(size, *each) for size, *each in zip(
+            (pool.height, pool.width), pool.out_shape, pool.kernel, pool.stride, pool.dilation,
+            pool.pad[::2], strict=True))
+        cycles = prod(self.chunks.counts) * self.chunks.cycles(pool.stride, *pool.out_shape)
+        outputs = prod(pool.out_shape)
+        return Work(macs=0, products=blocks * cycles, passes=blocks * outputs * (
+            1 + len(self.steps)), bytes=pool.images * pool.channels * (used + outputs))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        pool = self.pool
+        return (Operand("data", (pool.images, pool.channels, pool.height, pool.width)),)
+
+    @property
+    def layouts(self) -> dict[str, Layout]:
+        pool, block = self.pool, self.config.block_out
+        return {"data": tile_images(pool.images, pool.channels, pool.height, pool.width,
+                                    self.config, block),
+                "output": tile_images(pool.images, pool.channels, *pool.out_shape, self.config,
+                                      block)}
+
+    def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        config = self.config
+        packed = {"data": self.layouts["data"].pack(given["data"]).reshape(self.shapes["data"]),
+                  "weights": weights_in_dram(self._pack_ones(), config),
+                  "parameters": divide_by(self.pool, common_count(self.pool), config)}
+        if self.factors is not None:
+            rows, columns = self.pool.sides()
+            shape = self.shapes["factors"]
+            factors = common_count(self.pool) // (rows[:, None] * columns)
+            packed["factors"] = np.broadcast_to(factors[:, :, None, None], shape).astype(np.int8)
+        return packed
+
+
+    def _pack_ones(self) -> Array:
+        """The weights: (1, 1, row, lane), 0 where groups of taps extend beyond the window"""
+        if self.chunks.slide is None:
+            return np.ones(self.weights.shape, np.int8)
+        lanes = self.config.depthwise_lanes
+        rows = self.chunks.pack(np.ones((lanes, *self.spec.kernel), np.int8), lanes)
+        return np.ascontiguousarray(pad_axis(rows[0], 2, self.weights.shape[2]))
+
+
+def common_count(pool: Pool) -> int:
+    """The least common multiple of what divides sums."""
+    rows, columns = pool.sides()
+    return lcm(*(int(each) for each in rows)) * lcm(*(int(each) for each in columns))
+
+
+def is_summed(pool: Pool, config: Config) -> bool:
+    """Whether the MAC array can make the sums of a pool: those of an average, one tile from one.
+    Factors have 8 bits, and where results are rounded twice, scales are changed, or ties are told
+    by the count itself, another divisor would give other results."""
+    if pool.kind != Kind.AVERAGE or config.block_in != config.block_out:
+        return False
+    rows, columns = pool.sides()
+    if len(rows) == len(columns) == 1:
+        return True
+    common = common_count(pool)
+    tells_ties = (pool.rounding == Rounding.AWAY or pool.ties_to_even or common % 2
+                  or common & common - 1 == 0)
+    return bool(tells_ties and pool.rounding != Rounding.TWICE and common <= LARGEST_WINDOW
+                and pool.scale_in == pool.scale_out
+                and common // int(rows.min() * columns.min()) <= HIGH)
+
+
+def window_chunks(spec: Depthwise, config: Config, *, slides: bool) -> Chunks | None:
+    """The whole window if it is small, or equal parts of it; None if there are none. Sums between
+    outputs, which sliding makes, are no part of further steps."""
+    whole = chunks_of(spec, config, (1, 0) if slides else ())
+    if whole.counts == (1, 1) and prod(spec.kernel) <= MOST_TAPS:
+        return whole
+    height, width = spec.kernel
+    columns = _largest_divisor(width, MOST_TAPS)
+    rows = _largest_divisor(height, MOST_TAPS // columns) if columns == width else 1
+    chunks = Chunks((rows, columns), (height // rows, width // columns))
+    return chunks if rows * columns >= LEAST_TAPS else None
+
+
+def _largest_divisor(number: int, most: int) -> int:
+    return next(each for each in range(min(number, most), 0, -1) if number % each == 0)
+
+
+def form_of(pool: Pool, config: Config) -> AverageForm | None:
+    """What is computed; None if the MAC array is no help."""
+    if not is_summed(pool, config):
+        return None
+    spec = _convolution(pool)
+    has_steps = max(len(side) for side in pool.sides()) > 1 or pool.ties_to_even
+    chunks = window_chunks(spec, config, slides=not has_steps or pool.stride == (1, 1))
+    if chunks is None:
+        return None
+    images, blocks = (blocks_of(pool.images, config.batch),
+                      blocks_of(pool.channels, config.block_out))
+    tile = (config.batch, config.block_out)
+    data = placeholder("data", (images, blocks, pool.height, pool.width, *tile), "int8")
+    weights = placeholder("weights", (1, 1, _weight_tiles(chunks, config) * config.block_out,
+                                      config.block_in), "int8")
+    padded = _pad(spec, chunks, data)
+    sums = _sum(spec, chunks, padded, weights)
+    sets = 3 if pool.ties_to_even else 1
+    parameters = placeholder("parameters", (1, 1, sets, PARAMETER_TILES, *tile), "int32")
+    factors, value, steps = None, sums, {}
+    if max(len(side) for side in pool.sides()) > 1:
+        factors, value = _multiply(pool, sums)
+        steps[value] = element_wise(config, AluOp.MUL)
+    if pool.ties_to_even:
+        steps |= halves(config, value, parameters)
+        value = list(steps)[-1]
+    function = pool.requantization()
+    if steps:
+        output = scale_values("output", function, value, parameters, sets - 1)
+    else:
+        output = compute("output", (images, blocks, *pool.out_shape, *tile),
+                         lambda n, o, y, x, b, j: requantize_sum(
+            function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (0, 0, 0), (b, j)))
+    return AverageForm(spec=spec, asked=spec, pool=pool, config=config, chunks=chunks, data=data,
+                       padded=padded, weights=weights, parameters=parameters, sums=sums,
+                       function=function, output=output, factors=factors, steps=steps)
+
+
+def _convolution(pool: Pool) -> Depthwise:
+    """The convolution that sums windows up."""
+    return Depthwise(
+        height=pool.height, width=pool.width, channels_in=pool.channels,
+        channels_out=pool.channels, images=pool.images, kernel=pool.kernel, stride=pool.stride,
+        dilation=pool.dilation, pad=pool.pad, zero_point_in=pool.padding, rounding=pool.rounding,
+        zero_point_out=pool.zero_point_out, low=pool.low, high=pool.high, lookup=pool.lookup)
+
+
+def _pad(spec: Depthwise, chunks: Chunks, data: Tensor) -> Tensor:
+    """The input within its border, which is wider where the last group of taps extends beyond the
+    window."""
+    top, _, left, _ = spec.pad
+    height, width = (max(size, (out - 1) * stride + (count * taps - 1) * dilation + 1)
+                     for size, out, stride, count, taps, dilation in zip(
+                         spec.padded, spec.out_shape, spec.stride, chunks.counts, chunks.taps,
+                         spec.dilation, strict=True))
+    return compute("padded", (*data.shape[:2], height, width, *data.shape[-2:]),
+                   lambda n, c, y, x, b, i: select(
+        both(top <= y, y < top + spec.height, left <= x, x < left + spec.width),
+        data[n, c, y - top, x - left, b, i], spec.zero_point_in))
+
+
+def _sum(spec: Depthwise, chunks: Chunks, padded: Tensor, weights: Tensor) -> Tensor:
+    """Sums of windows. All chunks have the same weights."""
+    (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
+    ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
+                                                              strict=True))
+    taps, ky, kx, row = taps_of(chunks)
+    shape = (*padded.shape[:2], *chunks.sums(spec.stride, *spec.out_shape), *padded.shape[-2:])
+    return compute("sums", shape, lambda n, o, y, x, b, j: total(
+        padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j].cast("int32")
+        * weights[0, 0, 0 if chunks.slide is None else row, j].cast("int32"), ty, tx, *taps))
+
+
+def _weight_tiles(chunks: Chunks, config: Config) -> int:
+    """Tiles of weights: one row of ones does for all taps, unless some windows have fewer."""
+    rows = 1 if chunks.slide is None else chunks.weight_rows
+    return blocks_of(rows, config.block_out)
+
+
+def _multiply(pool: Pool, sums: Tensor) -> tuple[Tensor, Tensor]:
+    """The factors of positions, and sums times these."""
+    rows, columns = (len(side) for side in pool.sides())
+    given = placeholder("factors", (rows, columns, *sums.shape[-2:]), "int8")
+    factors = compute("factors.wide", given.shape,
+                      lambda y, x, b, j: given[y, x, b, j].cast("int32"))
+    scaled = compute("scaled", sums.shape, lambda n, o, y, x, b, j: (
+        sums[n, o, y, x, b, j] * factors[y if rows > 1 else 0, x if columns > 1 else 0, b, j]))
+    return factors, scaled

@@ -1,0 +1,135 @@
+"""Schedules of averages whose sums the MAC array makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.memory_timing import MemoryTiming
+from ...nest.nest import Scope
+from ...schedule.schedule import Schedule
+from ..cost_model import Column, Mask, Steps, all_of
+from ..divisions import even_sizes, grid, some_sizes
+from ..form import blocks_of
+from .average import AverageForm
+from .knobs import Knobs
+
+
+def schedule(form: AverageForm, knobs: Knobs) -> Schedule:
+    """The template: boxes of all channels one after the other, so that the factors of a box are
+    loaded once. Each step loads a box of the input, chunk by chunk, sums, scales and stores."""
+    plan = Schedule(form.output)
+    inside = plan.cache_write(form.output, Scope.OUT)
+    readers = [step for step in reversed(form.steps) if form.parameters in step.inputs()]
+    parameters = plan.cache_read(form.parameters, Scope.ACC, inside, *readers)
+    weights = plan.cache_read(form.weights, Scope.WGT, form.sums)
+    sums, inside, output = (plan.replacement_of(each) for each in (form.sums, inside, form.output))
+    plan[form.padded].scope, plan[sums].scope = Scope.INP, Scope.ACC
+
+    last = plan[output]
+    n, o, y, x, b, j = last.leaves
+    o_far, o_near = last.split(o, knobs.blocks)
+    y_far, y_near = last.split(y, knobs.rows)
+    x_far, x_near = last.split(x, knobs.columns)
+    last.reorder(y_far, x_far, n, o_far, o_near, y_near, x_near, b, j)
+    for tensor in (sums, inside):
+        plan[tensor].compute_at(last, o_far)
+        plan[tensor].double_buffer(o_far)
+    plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
+    for step, intrinsic in form.steps.items():
+        stage = plan[plan.replacement_of(step)]
+        stage.scope = Scope.ACC
+        stage.compute_at(last, o_far)
+        stage.tensorize(stage.leaves[-2], intrinsic.name)
+        if form.factors in step.inputs():
+            stage.compute_in_place(sums)
+    if form.factors is not None:
+        factors = plan[form.factors]            # one buffer: boxes are few
+        factors.scope = Scope.ACC
+        factors.compute_at(last, x_far)
+        factors.dma(factors.leaves[0])
+
+    plan[weights].address_rows(form.config.block_out)
+    stage = plan[sums]
+    n, o, y, x, b, j, ty, tx, *taps = stage.leaves
+    stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
+    stage.tensorize(b, "depthwise")
+    plan[form.padded].compute_at(stage, tx)
+    plan[form.padded].double_buffer(tx)
+    for loaded in (form.padded, weights, parameters):
+        plan[loaded].dma(plan[loaded].leaves[0])
+    last.dma(o_near)
+    return plan
+
+
+def largest(form: AverageForm) -> Knobs:
+    _, blocks, rows, columns = form.output.shape[:4]
+    return Knobs(blocks=blocks, rows=rows, columns=columns, window=form.pool.kernel)
+
+
+def grids(form: AverageForm) -> Iterator[Knobs]:
+    _, blocks, rows, columns = form.output.shape[:4]
+    yield replace(grid(Knobs, blocks=some_sizes(blocks), columns=even_sizes(columns),
+                       rows=even_sizes(rows)), window=form.pool.kernel)
+
+
+def _box(form: AverageForm, knobs: Knobs) -> tuple[Column, Column]:
+    """Rows and columns of the input that one step needs for each chunk."""
+    height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
+                     for count, stride, taps, dilation, size in zip(
+                         (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
+                         form.spec.dilation, form.padded.shape[2:4], strict=True))
+    return height, width
+
+
+def _factors(form: AverageForm, knobs: Knobs) -> Column:
+    """Tiles of factors for one box."""
+    if form.factors is None:
+        return 0
+    return prod(size if extent > 1 else 1 for size, extent in zip(
+        (knobs.rows, knobs.columns), form.factors.shape[:2], strict=True))
+
+
+def _further_steps(form: AverageForm) -> int:
+    """Steps of the ALU that do not write where they read."""
+    return len(form.steps) - (form.factors is not None)
+
+
+def fits(form: AverageForm, knobs: Knobs) -> Mask:
+    """Whether all buffers find room, twice; what the ALU alone uses once."""
+    config, (height, width) = form.config, _box(form, knobs)
+    results = knobs.blocks * knobs.rows * knobs.columns
+    sums = knobs.blocks * prod(form.chunks.sums(form.spec.stride, knobs.rows, knobs.columns))
+    own = PARAMETER_TILES * form.parameters.shape[2]
+    return all_of((
+        2 * knobs.blocks * height * width <= config.tiles(Buffer.INP),
+        2 * results <= config.tiles(Buffer.OUT),
+        2 * sums + _factors(form, knobs) + _further_steps(form) * results + own
+        <= config.tiles(Buffer.ACC),
+        form.weights.shape[2] // config.block_out <= config.tiles(Buffer.WGT)))
+
+
+def estimate(form: AverageForm, knobs: Knobs, memory: MemoryTiming) -> Column:
+    """Cycles, roughly."""
+    config, spec, chunks = form.config, form.spec, form.chunks
+    images, blocks = form.output.shape[:2]
+    down, across, groups = (blocks_of(extent, size) for extent, size in (
+        (spec.out_height, knobs.rows), (spec.out_width, knobs.columns), (blocks, knobs.blocks)))
+    steps = images * groups * down * across
+    (height, width), tile = _box(form, knobs), config.tile_bytes(Buffer.OUT)
+    results = knobs.blocks * knobs.rows * knobs.columns
+    even = blocks / groups
+    runs = np.where(width >= form.padded.shape[3], 1, height)
+    products = chunks.cycles(spec.stride, spec.out_height / down, spec.out_width / across)
+    return Steps(
+        groups=1, steps=steps, pieces=prod(chunks.counts), products=even * products,
+        vectors=results * (1 + len(form.steps)), inp=even * height * width * tile,
+        runs=even * runs, out_runs=even * np.where(
+            knobs.columns >= spec.out_width, 1, spec.out_height / down),
+        wgt=0, out=results * tile + _factors(form, knobs) * tile / (images * groups),
+        parameters=PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
+        + form.weights.shape[2] * config.block_in).cycles(config, memory)
