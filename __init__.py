@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from .compiler.frontends.read_model import read_model
     from .compiler.graph.graph import Graph
     from .compiler.operators.convolution.conv2d import Conv2d
-    from .compiler.operators.convolution.conv_global_average import AveragedConv2d
     from .compiler.operators.convolution.residual import ResidualConv2d
     from .compiler.operators.convolution.transposed import Transposed
     from .compiler.operators.dense.dense import Dense
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from .compiler.operators.depthwise.separable import Separable
     from .compiler.operators.elementwise.broadcast import Broadcast
     from .compiler.operators.elementwise.elementwise import Elementwise
+    from .compiler.operators.pool.conv_global_average import AveragedConv2d
     from .compiler.operators.pool.pool import Pool
     from .explore.predictor import CostModel, load_cost_model
     from .isa.arithmetic import quantize_scale, requantize_array
@@ -161,7 +161,7 @@ _MODULES = {
     "compiler.frontends.read_model": ("read_model",),
     "compiler.graph.graph": ("Graph",),
     "compiler.operators.convolution.conv2d": ("Conv2d",),
-    "compiler.operators.convolution.conv_global_average": ("AveragedConv2d",),
+    "compiler.operators.pool.conv_global_average": ("AveragedConv2d",),
     "compiler.operators.depthwise.grouped": ("Grouped",),
     "compiler.operators.convolution.residual": ("ResidualConv2d",),
     "compiler.operators.convolution.transposed": ("Transposed",),

@@ -14,13 +14,13 @@ from ..graph.operations.layers.window import Conv
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.operations.pointwise.quantize import Lookup
 from ..operators.convolution.conv2d import Conv2d
-from ..operators.convolution.conv_global_average import AveragedConv2d
 from ..operators.convolution.residual import ResidualConv2d
 from ..operators.depthwise.conv_separable import MIXED, WINDOW, ConvSeparable
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.separable import Separable
 from ..operators.description import TABLE_OPERATORS, Epilogue
 from ..operators.elementwise.elementwise import Elementwise
+from ..operators.pool.conv_global_average import AveragedConv2d
 from ..operators.pool.pool import Kind, Pool
 from .kernel_search import KernelSearch
 from .network import Decision, Where

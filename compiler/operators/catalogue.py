@@ -6,13 +6,13 @@ A subclass of a description is an unknown operator until it is registered.
 from __future__ import annotations
 
 from ..errors import CompileError
-from .convolution import conv2d_schedule, conv_global_average, residual, transposed
+from .convolution import conv2d_schedule, residual, transposed
 from .dense import dense_schedule
 from .depthwise import conv_separable, depthwise_schedule, grouped, separable
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import AnyOperator
-from .pool import pool_schedule
+from .pool import conv_global_average, pool_schedule
 
 OPERATORS: dict[type[Description], AnyOperator] = {}
 

@@ -12,7 +12,6 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.convolution import conv2d_schedule
 from microtron.compiler.operators.convolution.conv2d import Conv2d, Conv2dForm, form_of
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.first_layer import FoldedForm
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
@@ -25,6 +24,7 @@ from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.kernel import Operator
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.isa.config import base, tiny
 from microtron.isa.verification.verifier import verify

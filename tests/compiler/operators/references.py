@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
@@ -17,6 +16,7 @@ from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool, division
 from microtron.isa.arithmetic import quantize_scale, requantize_array, scale_array
 from microtron.isa.instructions import Rounding

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.first_layer import Fold, folded_forms
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
@@ -18,6 +17,7 @@ from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import EXTREMES, Elementwise, Operation
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool, global_average
 from microtron.isa.instructions import Rounding
 

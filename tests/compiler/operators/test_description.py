@@ -14,7 +14,6 @@ from microtron.compiler.compile import bound_of, compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense, Layout, batch_matmul
@@ -26,6 +25,7 @@ from microtron.compiler.operators.description import LARGEST, kinds_of
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
 from microtron.compiler.operators.kernel import Operator
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool
 from microtron.isa.arithmetic import scale
 from microtron.isa.config import tiny

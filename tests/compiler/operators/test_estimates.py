@@ -9,7 +9,6 @@ from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.choice import rank_candidates
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
@@ -19,6 +18,7 @@ from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Pool
 from microtron.isa.config import small
 from microtron.isa.memory_timing import MemoryTiming

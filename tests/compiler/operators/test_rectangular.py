@@ -16,12 +16,12 @@ from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.nest.nest import Interleave
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer, Load, Store

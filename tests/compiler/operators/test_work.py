@@ -13,7 +13,6 @@ import microtron
 from microtron.compiler.compile import bound_of, work_of
 from microtron.compiler.operators.catalogue import OPERATORS
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense, batch_matmul
@@ -23,6 +22,7 @@ from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.compiler.operators.work import Bound, Work, rows_read
 from microtron.isa.config import base, small, tiny, wide

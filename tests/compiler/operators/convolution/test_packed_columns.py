@@ -10,11 +10,11 @@ import pytest
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.compiler.operators.convolution.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.convolution.first_layer import forms_of
 from microtron.compiler.operators.convolution.packed_columns import most_columns
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
+from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.isa.config import tiny
 
 from ..operations import check

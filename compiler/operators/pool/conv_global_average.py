@@ -29,17 +29,17 @@ from ...expression.expression import total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
+from ..convolution import conv2d_schedule
+from ..convolution.conv2d import Conv2d, Conv2dForm, plain_forms
+from ..convolution.conv2d_schedule import Knobs
 from ..cost_model import Column, Mask, all_of
 from ..description import HIGH, LOW, activation, setting
 from ..form import Template, requantize_sum
 from ..kernel import Operator
 from ..layout import Layout, memory_block, tile_images
 from ..packing import Array
-from ..pool.pool import Kind, Pool, halves, parameters, scale_values
 from ..work import Work
-from . import conv2d_schedule
-from .conv2d import Conv2d, Conv2dForm, plain_forms
-from .conv2d_schedule import Knobs
+from .pool import Kind, Pool, halves, parameters, scale_values
 
 
 @dataclass(frozen=True, kw_only=True)
