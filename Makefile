@@ -51,7 +51,7 @@ help:   ## say what there is
 
 demo:   ## quantize a trained network, run it exactly on digits it has not seen, and show how
 	$(SET_UP) demo
-	@$(BIN)/python examples/digits_demo.py $(FLAGS)
+	@$(BIN)/python examples/digits_demo.py --report .venv/digits_report.html $(FLAGS)
 
 rtl:    ## run a layer on the accelerator's Verilog under Verilator, and compare every cycle
 	$(SET_UP) rtl

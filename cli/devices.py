@@ -9,12 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, ProgramFile, check_distinct, say, tensor_files
+from .files import AsJson, ProgramFile, check_distinct, check_report, say, tensor_files
 from .firmware import is_image, run_image
 from .frames import AllFrames, DeviceOptions, FrameOptions, RunOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model, open_model
-from .networks import name_program, profile_model, run_model, show_profiles
-from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
+from .networks import (
+    name_program,
+    profile_model,
+    run_model,
+    show_profiles,
+    write_program_report,
+)
+from .options import (
+    Limit,
+    Memory,
+    ModelConfig,
+    ModelInputs,
+    ModelShapes,
+    ModelStates,
+    ModelValues,
+    ReportFile,
+)
 from .quantization import Preprocess, RandomData, SampleData
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
 
@@ -62,6 +77,7 @@ def run(program: ProgramFile,
         states_out: StatesOut = None,
         mhz: ClockMhz = None,
         all_reasons: AllReasons = False,
+        report_file: ReportFile = None,
         as_json: AsJson = False) -> None:
     """Run a network or a program on a simulator, the RTL or a board.
 
@@ -74,20 +90,27 @@ def run(program: ProgramFile,
     """
     fixed = ModelInputs(shapes, values, states=states)
     frames = FrameOptions(all_frames, states_in, states_out)
+    check_report(report_file)
     if is_image(program):
+        if report_file is not None:
+            raise MicrotronError(f"--report is for networks and programs, but {program} is "
+                                 f"firmware")
         check_unused(name, fixed, f"{program} was compiled already")
         if device:              # without one, that is what has to be said
-            _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit)
+            _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit,
+                     report=None)
         run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
                   allow_nan=allow_nan, as_json=as_json, frames=frames)
         return
     if is_model(program):
         device = device or "cycle"
         told: RunOptions = {**_options(device, seed=seed, memory=memory, trace=trace,
-                                       waveform=waveform, limit=limit), "allow_nan": allow_nan}
+                                       waveform=waveform, limit=limit, report=report_file),
+                            "allow_nan": allow_nan}
         run_model(program, device=device, options=told, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, fixed=fixed, memory=memory, check=check,
-                  mhz=mhz, all_reasons=all_reasons, as_json=as_json, frames=frames)
+                  mhz=mhz, all_reasons=all_reasons, as_json=as_json, frames=frames,
+                  report=report_file)
         return
     _refuse_for_programs(program, mhz, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
@@ -106,13 +129,13 @@ def run(program: ProgramFile,
     loaded = load_program(program)
     wanted = tensor_files("--output", outputs)
     check_outputs(loaded, wanted)
-    check_distinct((*wanted.values(), trace, waveform))
+    check_distinct((*wanted.values(), trace, waveform, report_file))
     if trace is not None:
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))
              for name, path in tensor_files("--input", inputs).items()}
     options = _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform,
-                       limit=limit)
+                       limit=limit, report=report_file)
     chosen = open_device(device, loaded.config, **options)
     if check:
         prove(loaded)
@@ -122,6 +145,9 @@ def run(program: ProgramFile,
     if trace is not None:
         files[trace] = trace_content(trace, loaded, report)
     write_together(files)
+    if report_file is not None:
+        write_program_report(program, loaded, report_file, memory=memory, limit=limit,
+                             silent=as_json)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -142,6 +168,7 @@ def profile(program: ProgramFile,
             board: OnBoard = "",
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
+            report: ReportFile = None,
             as_json: AsJson = False) -> None:
     """Show where the cycles go: engines, waits, roofline.
 
@@ -152,11 +179,13 @@ def profile(program: ProgramFile,
     """
     fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
     chosen, memory = board_and_memory(board, memory)
+    check_report(report)
     if is_model(program):
         if chosen is not None and not is_image_of_model(program):
             name = name or chosen.preset
         profile_model(program, memory=memory, limit=limit, config=name, fixed=fixed,
-                      board=chosen, mhz=mhz, all_reasons=all_reasons, as_json=as_json)
+                      board=chosen, mhz=mhz, all_reasons=all_reasons, as_json=as_json,
+                      report=report)
         return
     _refuse_for_programs(program, None, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
@@ -168,6 +197,9 @@ def profile(program: ProgramFile,
     loaded = load_program(program)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     prove(loaded)
+    if report is not None:
+        write_program_report(program, loaded, report, memory=memory, limit=limit, clock=clock,
+                             silent=as_json)
     show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], clock,
                   as_json=as_json)
 
@@ -179,7 +211,7 @@ def _refuse_for_programs(program: Path, mhz: float | None, all_reasons: bool) ->
 
 
 def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
-             waveform: Path | None, limit: int | None) -> DeviceOptions:
+             waveform: Path | None, limit: int | None, report: Path | None) -> DeviceOptions:
     """What the options of `run` mean to a device; one that it has no use for is refused."""
     from ..isa.memory_timing import parse_timing
     from ..sim.functional.order import Adversarial
@@ -188,6 +220,7 @@ def _options(name: str, *, seed: int | None, memory: str, trace: Path | None,
     for option, given, owners in (("--seed", seed is not None, ("functional",)),
                                   ("--memory", memory != "", timed),
                                   ("--trace", trace is not None, timed),
+                                  ("--report", report is not None, timed),
                                   ("--waveform", waveform is not None, ("rtl",))):
         if given and name not in owners:
             raise MicrotronError(f"{option} is for the {' or '.join(owners)} device, not for "

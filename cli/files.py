@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..base.errors import MicrotronError
+
+if TYPE_CHECKING:
+    from ..report.extra_table import ExtraTable
+    from ..runtime.reports.layers import Inspection
 
 ProgramFile = Annotated[Path, typer.Argument(
     metavar="PROGRAM", help="A program: an image (.mt) or assembly (any other name). Or a "
@@ -52,3 +56,25 @@ def check_distinct(files: Iterable[Path | None]) -> None:
             if path.absolute() in seen:
                 raise MicrotronError(f"{path} is to receive two results, but can hold one")
             seen.add(path.absolute())
+
+
+def check_report(path: Path | None) -> None:
+    """Refuse a report that cannot be written before anything takes long."""
+    if path is None:
+        return
+    if path.suffix not in (".html", ".htm"):
+        raise MicrotronError(f"{path}: a report is an .html file")
+    from ..report.save_report import check_folder
+    check_folder(path)
+
+
+def write_inspections(found: Mapping[str, Inspection], path: Path, *,
+                      tables: Sequence[ExtraTable] = (), silent: bool = False) -> None:
+    """Write a report, and say so."""
+    from ..base.progress import report_progress
+    from ..report.save_report import write_report
+
+    with report_progress(f"writing {path}"):
+        write_report(found, path, tables=tables)
+    if not silent:
+        say(f"{path}: a report on {', '.join(found)}; open it in a browser")

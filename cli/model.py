@@ -11,11 +11,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, say, write_text
+from .files import AsJson, check_report, say, write_inspections, write_text
 from .objects import check_objects, write_network, write_network_objects
-from .options import Limit, Memory, ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
+from .options import (
+    Limit,
+    Memory,
+    ModelConfig,
+    ModelInputs,
+    ModelShapes,
+    ModelStates,
+    ModelValues,
+    ReportFile,
+)
 from .quantization import Preprocess, RandomData, SampleData, quantized_graph
-from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of, host_timer
+from .times import (
+    AllReasons,
+    ClockMhz,
+    OnBoard,
+    board_and_memory,
+    clock_of,
+    host_timer,
+    measure_here,
+)
 
 if TYPE_CHECKING:
     from ..compiler.graph.graph import Graph
@@ -55,12 +72,14 @@ def compile_(
             "--force", help="With --emit-objects: overwrite files that microtron did not write.",
         )] = False,
         memory: Memory = "",
+        report: ReportFile = None,
         as_json: AsJson = False) -> None:
     """Compile a network into a model image.
 
     Example: microtron compile model.tflite -o model.mt --config base
     """
     check_objects(cpu, objects)
+    check_report(report)
     fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
     parts = [part for part in show.split(",") if part]
     for part in parts:
@@ -81,6 +100,10 @@ def compile_(
     if target is not None:
         with report_progress(f"saving {target}"):
             compiled.save(target)
+    if report is not None:
+        from ..runtime.reports.layers import inspect_model
+        write_inspections({model.name: inspect_model(compiled, time_host=measure_here)}, report,
+                          silent=as_json)
     if as_json:
         from ..runtime.reports.layers import inspect_model
         written = [] if objects is None else write_network_objects(
@@ -113,6 +136,7 @@ def inspect(model: ModelFile,
             board: OnBoard = "",
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
+            report: ReportFile = None,
             as_csv: Annotated[bool, typer.Option(
                 "--csv", help="Print CSV, a line for each node.")] = False,
             as_json: AsJson = False) -> None:
@@ -126,6 +150,7 @@ def inspect(model: ModelFile,
     """
     if as_json and as_csv:
         raise MicrotronError("--json and --csv are two ways to print the same; take one")
+    check_report(report)
     chosen, memory = board_and_memory(board, memory)
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
@@ -138,6 +163,8 @@ def inspect(model: ModelFile,
     with report_progress("simulating") as tell:
         found = inspect_model(loaded, timing_of(memory), limit=limit, clock=clock,
                               time_host=host_timer(chosen, clock), progress=tell)
+    if report is not None:
+        write_inspections({model.name: found}, report, silent=as_json or as_csv)
     if as_json:
         typer.echo(json.dumps({"file": str(model), **found.to_dict()}))
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..base.errors import MicrotronError
-from .files import check_distinct
+from .files import check_distinct, write_inspections
 from .frames import FrameOptions, RunOptions, run_frames
 from .model import open_model, timing_of
 from .tensors import output_files
@@ -19,17 +19,21 @@ if TYPE_CHECKING:
     from ..base.atomic_files import Content
     from ..base.checked_values import PlainData
     from ..boards.facts.board import Board
+    from ..isa.memory_timing import MemoryTiming
+    from ..isa.program import Program
     from ..isa.verification.verifier import Verdict
     from ..runtime.clock import Clock
     from ..runtime.models.model import Model
     from ..runtime.reports.profile import Profile
+    from ..runtime.times.end_to_end import EndToEnd
     from .options import ModelInputs
 
 
 def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str] | None,
               outputs: list[str] | None, trace: Path | None, config: str,
               fixed: ModelInputs, memory: str, check: bool, mhz: float | None,
-              all_reasons: bool, as_json: bool, frames: FrameOptions) -> None:
+              all_reasons: bool, as_json: bool, frames: FrameOptions,
+              report: Path | None) -> None:
     """What `microtron run` does with a network."""
     from ..base.atomic_files import write_together
     from ..base.progress import report_progress
@@ -41,7 +45,7 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     model = open_model(path, config, fixed, memory)
     wanted = output_files(outputs, model.outputs)
     kept = frames.files_out({name: each.type for name, each in model.states.items()})
-    check_distinct((*wanted.values(), *kept.values(), trace))
+    check_distinct((*wanted.values(), *kept.values(), trace, report))
     if frames.all_frames and (trace is not None or "waveform" in options):
         raise MicrotronError("--trace and --waveform show one frame, without --frames")
     if (trace is not None or "waveform" in options) and len(model.programs) != 1:
@@ -63,6 +67,8 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
         files[trace] = trace_content(trace, model.programs[0], result.reports[0])
     write_together(files)
     time = end_to_end(model, result.cycles, clock, host_timer(None, clock))
+    if report is not None:
+        _write_report(path, model, report, timing_of(memory), time, silent=as_json)
     if as_json:
         seconds = {name: (each.seconds, each.source.value)
                    for name, each in time.host.nodes.items()}
@@ -103,7 +109,7 @@ def check_safe(model: Model) -> None:
 
 def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                   fixed: ModelInputs, board: Board | None, mhz: float | None,
-                  all_reasons: bool, as_json: bool) -> None:
+                  all_reasons: bool, as_json: bool, report: Path | None) -> None:
     """What `microtron profile` does with a network: a profile of each program, and the time of an
     inference."""
     from ..base.progress import report_progress
@@ -122,6 +128,8 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
             found.append(profile(program, timing, limit=limit))
     time = end_to_end(model, sum(each.report.cycles or 0 for each in found), clock,
                       host_timer(board, clock))
+    if report is not None:
+        _write_report(path, model, report, timing, time, silent=as_json)
     if as_json:
         typer.echo(json.dumps({
             "programs": [_with_time(each, clock) for each in found], "network": {
@@ -132,6 +140,24 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
         return
     show_profiles([name_program(path, number, count) for number in range(count)], found, clock)
     show_end_to_end(f"{path}, the whole network", model, time, all_reasons=all_reasons)
+
+
+def _write_report(path: Path, model: Model, target: Path, timing: MemoryTiming | None,
+                  time: EndToEnd, *, silent: bool) -> None:
+    """Write the report on a network whose times are known."""
+    from ..runtime.reports.layers import inspect_model
+
+    found = inspect_model(model, timing, clock=time.clock, time_host=lambda _: time.host)
+    write_inspections({path.name: found}, target, silent=silent)
+
+
+def write_program_report(path: Path, program: Program, target: Path, *, memory: str,
+                         limit: int | None, silent: bool, clock: Clock | None = None) -> None:
+    """Write the report on a program."""
+    from ..report.save_report import inspect_source
+
+    found = inspect_source(program, path.name, timing_of(memory), clock=clock, limit=limit)
+    write_inspections({path.name: found}, target, silent=silent)
 
 
 def show_profiles(places: list[str], found: list[Profile], clock: Clock, *,

@@ -26,6 +26,9 @@ ModelConfig = Annotated[str, typer.Option(
     "--config", help="Configuration to compile a .tflite or .onnx file for: a preset or a .toml "
                      "file. [default: base]")]
 
+ReportFile = Annotated[Path | None, typer.Option(
+    "--report", metavar="FILE.html", help="Also write a report: one HTML file for a browser.")]
+
 ModelShapes = Annotated[list[str] | None, typer.Option(
     "--shape", metavar="INPUT=N,N,…",
     help="Shape of a dynamic input of a .tflite or .onnx file: x=1,3,224,224.")]

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, say
-from .options import ModelInputs, ModelShapes, ModelValues
+from .files import AsJson, check_report, say, write_inspections
+from .options import ModelInputs, ModelShapes, ModelValues, ReportFile
 
 if TYPE_CHECKING:
     from ..compiler.graph.graph import Graph
+    from ..quantization.quantize import QuantizedModel
+
+MOST_DECIBELS = 60.0        # that a bar of a report shows; more is as good as exact
 
 SampleData = Annotated[Path | None, typer.Option(
     "--data", metavar="SAMPLES", help="Quantize a float model first, with these samples of its "
@@ -60,6 +63,7 @@ def quantize(
         values: ModelValues = None,
         all_layers: Annotated[bool, typer.Option(
             "--all", help="Print all layers, not only those that hurt most.")] = False,
+        report: ReportFile = None,
         as_json: AsJson = False) -> None:
     """Quantize a float network to int8, with samples of its inputs.
 
@@ -74,6 +78,10 @@ def quantize(
     target = output or model.with_name(f"{model.stem}_int8.onnx")
     if target.suffix != ".onnx":
         raise MicrotronError(f"--output is {target}, but must be an .onnx file")
+    check_report(report)
+    if report is not None and config == "none":
+        raise MicrotronError("--report shows cycles, and needs a configuration; leave out --config "
+                             "none")
     from ..base.progress import report_progress
     from ..quantization.quantize import quantize as quantize_model
 
@@ -83,12 +91,36 @@ def quantize(
             config=None if config == "none" else config, progress=tell,
             **ModelInputs(shapes, values).parse(), **options)
         found.save(target)
+    if report is not None:
+        _write_report(found, target, config, report, silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(target), **found.report.to_dict()}))
         return
     from ..quantization.tables import show_report
     show_report(found.report, all_layers=all_layers)
     say(f"{target}: {len(found.report.layers)} quantized tensors")
+
+
+def _write_report(found: QuantizedModel, model: Path, config: str, target: Path, *,
+                  silent: bool) -> None:
+    """The report on a quantized model, with the error of each layer."""
+    from .. import compile as compile_model
+    from ..base.progress import report_progress
+    from ..report.extra_table import ExtraTable
+    from ..runtime.reports.layers import inspect_model
+
+    with report_progress(f"compiling {model}") as tell:
+        inspection = inspect_model(compile_model(found.graph, config, progress=tell))
+    layers = found.report.worst
+    errors = ExtraTable(
+        title="Quantization", about=f"SQNR of each stored tensor against the float model, over "
+        f"{found.report.samples} samples; those that hurt most first.",
+        columns=("tensor", "operator", "SQNR", "scale", "zero point"),
+        rows=[(each.name, each.operator, f"{each.sqnr:.1f} dB",
+               "float" if each.scale is None else f"{each.scale:.6g}",
+               "" if each.zero_point is None else str(each.zero_point)) for each in layers],
+        bars=[min(max(0.0, each.sqnr), MOST_DECIBELS) for each in layers])
+    write_inspections({model.name: inspection}, target, tables=[errors], silent=silent)
 
 
 def samples_of(data: Path | None, preprocess: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command that writes reports, and the option of other commands that does."""
+"""The command that writes reports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..base.errors import MicrotronError
-from .files import say
+from .files import check_report, write_inspections
 from .model import check_unused, is_image_of_model, is_model, open_model, timing_of
 from .options import Limit, Memory, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import Preprocess, RandomData, SampleData
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from ..boards.facts.board import Board
     from ..report.save_report import Source
     from ..runtime.reports.layers import Inspection
-
-ReportFile = Annotated[Path | None, typer.Option(
-    "--report", metavar="FILE.html", help="Also write a report: one HTML file for a browser.")]
 
 
 def report(models: Annotated[list[Path], typer.Argument(
@@ -64,7 +60,7 @@ def report(models: Annotated[list[Path], typer.Argument(
         for name in names:
             title = path.name if len(names) == 1 else f"{path.name} ({name or 'base'})"
             found[_fresh(title, found)] = _inspect(path, name, fixed, memory, limit, chosen, mhz)
-    write(found, target)
+    write_inspections(found, target)
 
 
 def _preset(board: Board | None) -> str:
@@ -95,23 +91,3 @@ def _fresh(name: str, taken: dict[str, Inspection]) -> str:
     while found in taken:
         number, found = number + 1, f"{name}, {number + 1}"
     return found
-
-
-def check_report(path: Path | None) -> None:
-    """Refuse a report that cannot be written before anything takes long."""
-    if path is None:
-        return
-    if path.suffix not in (".html", ".htm"):
-        raise MicrotronError(f"{path}: a report is an .html file")
-    from ..report.save_report import check_folder
-    check_folder(path)
-
-
-def write(found: dict[str, Inspection], path: Path) -> None:
-    """Write a report, and say so."""
-    from ..base.progress import report_progress
-    from ..report.save_report import write_report
-
-    with report_progress(f"writing {path}"):
-        write_report(found, path)
-    say(f"{path}: a report on {', '.join(found)}; open it in a browser")

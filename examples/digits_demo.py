@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--config", default="base", help="a preset or a .toml file")
     parser.add_argument("--digits", type=int, default=360, help="how many of the 360 to run")
     parser.add_argument("--device", default="cycle", help="functional, cycle or rtl")
+    parser.add_argument("--report", type=Path, help="HTML file to write, for a browser")
     given = parser.parse_args()
     images, labels = digits(given.digits)
     progress = Progress()
@@ -115,7 +116,8 @@ def main() -> None:
     between = time.perf_counter()
     model = microtron.compile(quantized.graph, given.config, progress=progress)
     compiled = time.perf_counter() - between
-    microtron.show(microtron.inspect(model), f"{MODEL.name} on {given.config}")
+    inspection = microtron.inspect(model)
+    microtron.show(inspection, f"{MODEL.name} on {given.config}")
     outcome = classify(model, images, labels, given.device)
     show_some(images, outcome)
     print(f"\nDigits it has not seen: {outcome.right} of {len(labels)} right: "
@@ -127,6 +129,9 @@ def main() -> None:
     print(f"Quantization: {quantized.report.outputs['scores']:.1f} dB SQNR of the scores in int8")
     print(f"This machine quantized it in {between - start:.1f} s, compiled it in {compiled:.1f} s "
           f"and ran it in {outcome.seconds:.1f} s")
+    if given.report:
+        microtron.save_report({MODEL.stem: inspection}, given.report)
+        print(f"To look at it, open {given.report} in a browser")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ SCRIPTS = ("data.js", "charts.js", "summary.js", "network.js", "layers.js", "dis
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def page_of(title: str, version: str, runs: Sequence[PlainData]) -> Iterator[bytes]:
+def page_of(title: str, version: str, runs: Sequence[PlainData],
+            tables: Sequence[PlainData] = ()) -> Iterator[bytes]:
     """The file, piece by piece."""
     head = (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -29,7 +30,7 @@ def page_of(title: str, version: str, runs: Sequence[PlainData]) -> Iterator[byt
     yield b'</head>\n<body>\n<main id="page"><noscript>This report draws itself with JavaScript, ' \
           b'which is switched off.</noscript></main>\n<script type="application/json" id="data">'
     yield encode_json({"title": title, "version": version, "isa": isa_table(),
-                       "runs": list(runs)}).encode()
+                       "runs": list(runs), "tables": list(tables)}).encode()
     yield b"</script>\n"
     yield "".join(f"<script>\n{_asset(name)}</script>\n" for name in SCRIPTS).encode()
     yield b"</body>\n</html>\n"

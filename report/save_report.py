@@ -18,6 +18,7 @@ from ..runtime.clock import Clock
 from ..runtime.models.compiled_model import CompiledModel
 from ..runtime.reports.layers import Inspection, TimeHost, inspect_model
 from ..sim.arguments import check_memory
+from .extra_table import ExtraTable
 from .page import page_of
 from .programs import model_of_program
 from .run_data import run_data
@@ -55,12 +56,14 @@ def save_report(runs: Source | Sequence[Source] | Mapping[str, Source], path: st
     write_report(found, target, title)
 
 
-def write_report(found: Mapping[str, Inspection], path: Path, title: str | None = None) -> None:
-    """Write the report on runs that have been inspected."""
+def write_report(found: Mapping[str, Inspection], path: Path, title: str | None = None,
+                 tables: Sequence[ExtraTable] = ()) -> None:
+    """Write the report on runs that have been inspected, and tables below it."""
     from .. import __version__
 
     write_atomically(path, page_of(title or " and ".join(found), __version__,
-                                   [run_data(name, each) for name, each in found.items()]))
+                                   [run_data(name, each) for name, each in found.items()],
+                                   [each.to_dict() for each in tables]))
 
 
 def inspect_source(source: Source, name: str, memory: MemoryTiming | None = None, *,

@@ -79,6 +79,18 @@ async function timelineSection() {
     + "oldest of its engine.", ...parts);
 }
 
+// Tables that only some sources have.
+function extraSection(table, number) {
+  return section(`table-${number}`, table.title, table.about, element("div", { class: "scroll" },
+    element("table", {}, element("thead", {}, element("tr", {},
+      ...[...table.columns, ...(table.bars.length ? [""] : [])].map((each) =>
+        element("th", {}, each)))),
+    element("tbody", {}, ...table.rows.map((row, i) => element("tr", {},
+      ...row.map((each, j) => element("td", { class: j ? "" : "name" }, each)),
+      table.bars.length ? element("td", { style: "width: 34%" },
+        stackedBar([["accelerator", table.bars[i], row[0]]], 1)) : null))))));
+}
+
 function footer() {
   const origin = page.runs.map((run) => `${run.name}: ${run.provenance.model ?? run.model}`
     + `${run.provenance.sha256 ? `, sha256 ${run.provenance.sha256}` : ""}`);
@@ -92,7 +104,8 @@ async function start() {
   const several = page.runs.length > 1;
   const place = element("div", { id: "run" });
   main.replaceChildren(header(), element("nav", { "aria-label": "sections" }),
-    ...(several ? [comparisonSection(page.runs), timeline, place] : [place]), footer());
+    ...(several ? [comparisonSection(page.runs), timeline, place] : [place]),
+    ...page.tables.map(extraSection), footer());
   await showRun(0);
   if (!several) document.getElementById("summary").after(timeline);
   main.querySelector("nav").append(...[...main.querySelectorAll("section")].map((each) =>

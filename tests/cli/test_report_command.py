@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import numpy as np
 import pytest
 
 import microtron
@@ -77,3 +78,44 @@ def test_arguments_of_save_report_are_checked(image, tmp_path):
     shown = data_of(tmp_path / "r.html")
     assert shown["title"] == "two"
     assert [each["name"] for each in shown["runs"]] == ["small", "small (2)"]
+
+
+@pytest.mark.parametrize("command", ["inspect", "profile", "run"])
+def test_other_commands_write_it_too(image, tmp_path, command):
+    target = tmp_path / "report.html"
+    np.save(tmp_path / "image.npy", np.zeros((1, 3, 3, 2), np.int8))
+    more = ["-i", tmp_path / "image.npy"] if command == "run" else []
+    printed = good(command, image, *more, "--report", target, "--json")
+    json.loads(printed)                     # nothing is said between
+    run = data_of(target)["runs"][0]
+    assert run["totals"]["cycles"] == microtron.inspect(microtron.load(image)).cycles
+    assert "report.html: a report on small.mt" in good(command, image, *more, "--report", target)
+    missing = tmp_path / "nowhere" / "report.html"
+    assert "there is no folder" in bad(command, image, *more, "--report", missing)
+
+
+def test_programs_have_reports_where_there_is_a_clock(tmp_path):
+    target = tmp_path / "report.html"
+    good("profile", "examples/matmul.asm", "--report", target, "--clock", 25)
+    assert data_of(target)["runs"][0]["totals"]["clock_mhz"] == 25
+    said = bad("run", "examples/matmul.asm", "--report", target)
+    assert "--report is for the cycle or rtl device, not for functional" in said
+    good("run", "examples/matmul.asm", "--device", "cycle", "--report", target)
+    program = microtron.load_program("examples/matmul.asm")
+    assert data_of(target)["runs"][0]["totals"]["cycles"] == microtron.simulate(program).cycles
+
+
+def test_compile_and_quantize_write_it_too(tmp_path):
+    model, target = "examples/digits/digits_float.onnx", tmp_path / "report.html"
+    good("quantize", model, "--data", "examples/digits/digits_samples.npz", "--techniques", "",
+         "--method", "minmax", "--config", "tiny", "-o", tmp_path / "int8.onnx", "--report", target)
+    found = data_of(target)
+    assert found["tables"][0]["title"] == "Quantization"
+    assert len(found["tables"][0]["rows"]) == len(found["tables"][0]["bars"]) > 0
+    said = bad("quantize", model, "--data", "examples/digits/digits_samples.npz", "--config",
+               "none", "--report", target)
+    assert "needs a configuration" in said
+    good("compile", tmp_path / "int8.onnx", "--config", "tiny", "--report", target)
+    again = data_of(target)["runs"]
+    assert again[0]["totals"]["cycles"] == found["runs"][0]["totals"]["cycles"]
+    assert again[0]["name"] == "int8.onnx"

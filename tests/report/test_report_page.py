@@ -12,6 +12,7 @@ from microtron.isa.assembly.disassembler import format_instruction
 from microtron.isa.config import tiny
 from microtron.isa.instructions import ISA
 from microtron.isa.stream import decode
+from microtron.report.extra_table import ExtraTable
 from microtron.report.save_report import save_report, write_report
 from microtron.runtime.models.model import Model
 from microtron.runtime.reports.layers import inspect_model
@@ -42,10 +43,10 @@ def show(browser, tmp_path):
     """Opens a report; at the end, nothing may have gone wrong in it, or been asked for."""
     pages = []
 
-    def open_report(runs, **options):
+    def open_report(runs, tables=(), **options):
         path = tmp_path / f"report{len(pages)}.html"
         pages.append(path.as_uri())
-        write_report(runs, path)
+        write_report(runs, path, tables=tables)
         browser.open(path, **options)
         browser.wait_for("typeof report !== 'undefined' && report.ready")
         return browser
@@ -177,12 +178,18 @@ def test_names_stay_text(show, found):
                   for number, each in enumerate(found.model.nodes))
     fields = {**vars(found.model), "name": HOSTILE, "nodes": nodes,
               "provenance": {"model": HOSTILE, "sha256": HOSTILE}}
-    browser = show({HOSTILE: inspect_model(Model(**fields)), "other": found})
+    table = ExtraTable(title=HOSTILE, about=HOSTILE, columns=(HOSTILE, "b"), bars=(1.0, 3.0),
+                       rows=((HOSTILE, "1"), (HOSTILE, "2")))
+    browser = show({HOSTILE: inspect_model(Model(**fields)), "other": found}, [table])
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert browser.evaluate("page.title") == f"{HOSTILE} and other"
     assert browser.evaluate("document.title").startswith("</script><img")
     assert any(HOSTILE in each for each in texts(browser, "#layer-table .name"))
     assert any(HOSTILE in each for each in texts(browser, "svg title"))
+    assert texts(browser, "#table-0 tbody td") == [HOSTILE, "1", "", HOSTILE, "2", ""]
+    assert browser.evaluate("[...document.querySelectorAll('#table-0 .bar span')]"
+                            ".map((each) => parseFloat(each.style.width))") == pytest.approx(
+        [100 / 3, 100], abs=0.01)
 
 
 def test_runs_stand_side_by_side(show, found):
