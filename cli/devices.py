@@ -23,6 +23,7 @@ from .networks import (
 from .options import (
     Limit,
     Memory,
+    ModelBatch,
     ModelConfig,
     ModelInputs,
     ModelShapes,
@@ -162,6 +163,7 @@ def profile(program: ProgramFile,
             shapes: ModelShapes = None,
             values: ModelValues = None,
             states: ModelStates = None,
+            batch: ModelBatch = 1,
             data: SampleData = None,
             random_data: RandomData = False,
             preprocess: Preprocess = "",
@@ -177,7 +179,7 @@ def profile(program: ProgramFile,
 
     Example: microtron profile matmul.mt --memory read_latency=64
     """
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states, batch)
     chosen, memory = board_and_memory(board, memory)
     check_report(report)
     if is_model(program):

@@ -16,6 +16,7 @@ from .objects import check_objects, write_network, write_network_objects
 from .options import (
     Limit,
     Memory,
+    ModelBatch,
     ModelConfig,
     ModelInputs,
     ModelShapes,
@@ -55,6 +56,7 @@ def compile_(
         shapes: ModelShapes = None,
         values: ModelValues = None,
         states: ModelStates = None,
+        batch: ModelBatch = 1,
         data: SampleData = None,
         random_data: RandomData = False,
         preprocess: Preprocess = "",
@@ -80,7 +82,7 @@ def compile_(
     """
     check_objects(cpu, objects)
     check_report(report)
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states, batch)
     parts = [part for part in show.split(",") if part]
     for part in parts:
         if part not in PARTS:
@@ -128,6 +130,7 @@ def inspect(model: ModelFile,
             shapes: ModelShapes = None,
             values: ModelValues = None,
             states: ModelStates = None,
+            batch: ModelBatch = 1,
             data: SampleData = None,
             random_data: RandomData = False,
             preprocess: Preprocess = "",
@@ -154,7 +157,7 @@ def inspect(model: ModelFile,
     chosen, memory = board_and_memory(board, memory)
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
-    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)
+    fixed = ModelInputs(shapes, values, data, random_data, preprocess, states, batch)
     loaded = open_model(model, name, fixed, memory)
     clock = clock_of(mhz, chosen, loaded.config)        # before minutes of simulation
     from ..base.progress import report_progress
@@ -204,7 +207,7 @@ def check_unused(config: str, fixed: ModelInputs, reason: str) -> None:
                           ("--value", fixed.values), ("--state", fixed.states),
                           ("--data", fixed.data is not None),
                           ("--random-data", fixed.random_data),
-                          ("--preprocess", fixed.preprocess)):
+                          ("--preprocess", fixed.preprocess), ("--batch", fixed.batch != 1)):
         if given:
             raise MicrotronError(f"{option} is for .tflite and .onnx files; {reason}")
 
@@ -235,10 +238,11 @@ def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
     with report_progress(f"reading {path}") as tell:
         if fixed.quantizes:
             return compiled(quantized_graph(path, fixed, tell), config or "base",
-                            memory=timing_of(memory), states=fixed.state_pairs(), progress=tell,
+                            memory=timing_of(memory), states=fixed.state_pairs(),
+                            batch=fixed.batch, progress=tell,
                             require_accelerator=require_accelerator, observe=observe)
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parse(),
-                        states=fixed.state_pairs(), progress=tell,
+                        states=fixed.state_pairs(), batch=fixed.batch, progress=tell,
                         require_accelerator=require_accelerator, observe=observe)
 
 

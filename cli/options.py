@@ -44,6 +44,12 @@ ModelStates = Annotated[list[str] | None, typer.Option(
          "stateN=state. It begins with zeros.")]
 
 
+ModelBatch = Annotated[int, typer.Option(
+    "--batch", metavar="N",
+    help="Images at once, for a .tflite or .onnx file that takes one: 1 along the first axis of "
+         "its inputs becomes N.")]
+
+
 class CompileInputs(TypedDict):
     """Options of `microtron.compile`."""
 
@@ -60,6 +66,7 @@ class ModelInputs(NamedTuple):
     random_data: bool = False
     preprocess: str = ""
     states: list[str] | None = None
+    batch: int = 1
 
     @property
     def quantizes(self) -> bool:

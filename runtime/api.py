@@ -32,7 +32,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
             memory: MemoryTiming | None = None,
             shapes: Mapping[str, tuple[int, ...]] | None = None,
             values: Mapping[str, object] | None = None,
-            states: Mapping[str, str] | None = None,
+            states: Mapping[str, str] | None = None, batch: int = 1,
             require_accelerator: bool = False, optimize: bool = True,
             cost: CostFunction | Literal["estimate"] | None = None,
             observe: Callable[[str, Graph], None] | None = None,
@@ -45,6 +45,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
     shapes      shapes of dynamic inputs: {"x": (1, 3, 224, 224)}
     values      inputs to fix as constants: {"rate": 16000}
     states      outputs that are inputs of the next inference: {"state_out": "state_in"}
+    batch       images at once, for a model that takes one: its inputs have 1 along their first axis
     require_accelerator     fail if any operation falls back to the CPU
     optimize    False skips the graph passes
     cost        what schedules are ranked by: a function from a Program to cycles, or "estimate"
@@ -63,7 +64,8 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
         check_callable(name, function)
     options = ModelOptions(memory=memory or MemoryTiming(), shapes={} if shapes is None else shapes,
                            values={} if values is None else values,
-                           states={} if states is None else states, optimize=optimize,
+                           states={} if states is None else states, batch=batch,
+                           optimize=optimize,
                            require_accelerator=require_accelerator, cost=_cost(cost, memory))
     return Model(**vars(compile_model(model, config, options, version=__version__,
                                       observe=observe, progress=progress)))

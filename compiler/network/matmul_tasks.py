@@ -8,6 +8,7 @@ after the other, so the product with the keys follows in the same program.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from math import prod
@@ -19,6 +20,7 @@ from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operations.layers.matmul import MatMul
 from ..operators.dense.dense import Dense, Layout, form_of
+from ..operators.layout import Layout as TileLayout
 from .axis_views import AxisView, view_through_moves
 from .task import (
     RefusalError,
@@ -56,7 +58,7 @@ def _product_with_weights(graph: Graph, node: Node, operation: MatMul, config: C
                  zero_point_in=left.require_quantization().zero_point, **epilogue_of(node))
     task = Task(spec, {"data": operation.left}, {
         "weights": weights, **parameters_of(graph, operation.bias, operation.scales, outputs)})
-    return _with_views(graph, task, config, {
+    return _with_views(graph, task, form_of(spec, config).layouts, {
         "data": view_through_moves(graph, operation.left, (1, rows, inputs))})
 
 
@@ -92,13 +94,13 @@ def _product_of_activations(graph: Graph, node: Node, operation: MatMul, config:
                  matrices, inputs, outputs)).reorder(TRANSPOSED)}
     whole = AxisView(root(graph, operation.right), (matrices, inputs, outputs),
                      ((0,), (1,), (2,))).reorder(TRANSPOSED)
-    return _with_views(graph, replace(task, views={"weights": whole}), config, views)
+    return _with_views(graph, replace(task, views={"weights": whole}),
+                       form_of(spec, config).layouts, views)
 
 
-def _with_views(graph: Graph, task: Task, config: Config, views: dict[str, AxisView]) -> Task:
+def _with_views(graph: Graph, task: Task, layouts: Mapping[str, TileLayout],
+                views: Mapping[str, AxisView]) -> Task:
     """A task that reads what lies before transposes, where tiles can be addressed there."""
-    assert isinstance(task.spec, Dense), "whoever asks has made it"
-    layouts = form_of(task.spec, config).layouts
     for operand, view in views.items():
         if view.tensor != root(graph, task.reads[operand]):
             with suppress(CompileError):

@@ -18,6 +18,8 @@ from ...compiler.frontends.declare_states import declare_states
 from ...compiler.frontends.given_inputs import number_array
 from ...compiler.frontends.read_model import read_model
 from ...compiler.graph.graph import Graph
+from ...compiler.graph.set_batch import set_batch
+from ...compiler.graph.types import GraphError
 from ...compiler.network.compile_network import compile_network
 from ...compiler.network.network import Network
 from ...compiler.operators.choice import Cost
@@ -43,6 +45,7 @@ class ModelOptions:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)     # of inputs left open
     values: Mapping[str, Any] = field(default_factory=dict)     # constants in place of inputs
     states: Mapping[str, str] = field(default_factory=dict)     # outputs, and inputs they become
+    batch: int = 1                          # images at once, of a model that takes one
     require_accelerator: bool = False       # refuse what the CPU would have to compute
     optimize: bool = True                   # run the passes; a graph may have been through them
     cost: Cost | None = None                # cycles of a program; without it, estimates decide
@@ -74,7 +77,8 @@ class ModelOptions:
         states = "".join(f" state:{output}={name}" for output, name in sorted(self.states.items()))
         return (f"memory:{timing} optimize={int(self.optimize)} "
                 f"require_accelerator={int(self.require_accelerator)} "
-                f"timed={int(self.cost is not None)}{shapes}{values}{states}")
+                f"timed={int(self.cost is not None)}{shapes}{values}{states}"
+                f"{'' if self.batch == 1 else f' batch={self.batch}'}")
 
 
 def _shape(name: str, shape: object) -> tuple[int, ...]:
@@ -128,6 +132,10 @@ def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
                              f".tflite or .onnx file")
     if options.states:
         graph = declare_states(graph, options.states)
+    try:
+        graph = set_batch(graph, options.batch)
+    except GraphError as error:
+        raise GraphError(f"{show_name(provenance['model'])}: {error}") from None
     see("graph", graph)
     if options.optimize:
         say("simplifying")
