@@ -146,17 +146,17 @@ class DenseForm(TensorForm):
 
     @property
     def work(self) -> Work:
-        """Corrections of zero points are products with a tile of them, and subtractions."""
+        """Corrections of zero points are products with tiles of them, and subtractions."""
         spec, (matrices, rows, outputs, depth) = self.spec, self.extents
         vectors = matrices * rows * outputs
-        more = sum(matrices * depth * (rows if each.side is self.data else outputs)
-                   for each in self.corrections)
+        own = matrices * outputs * PARAMETER_TILES if spec.zeros_data else 0
+        more = depth * (own + (matrices * rows if spec.zeros_weights else 0))
         count = spec.matrices * spec.inputs * spec.outputs
         weights = weight_bytes(count, self.config) if spec.constant_weights else count
         return Work(macs=spec.macs, products=vectors * depth + more,
                     bytes=weights + spec.matrices * spec.rows * (
                         spec.inputs + spec.outputs * self.result_bytes),
-                    passes=vectors * (1 + len(self.corrections)))
+                    passes=vectors * (2 if spec.zeros_weights else 1) + own)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -224,18 +224,20 @@ def form_of(spec: Dense, config: Config) -> DenseForm:
     shape = (spec.matrices, rows, outputs, config.batch, config.block_out)
     sums = compute("sums", shape, lambda m, n, o, b, j: total(
         data_at(m, n, c, b, k).cast("int32") * weights_at(m, o, c, j, k).cast("int32"), c, k))
-    corrections = []
+    corrections, value, own = [], sums, parameters
     if spec.zeros_weights:
         corrections.append(subtract_row_sums(config, data, data_at, depth, sums))
+        value = corrections[-1].result
     if spec.zeros_data:
-        before = corrections[-1].result if corrections else sums
-        corrections.append(subtract_weight_sums(config, weights, weights_at, depth, before))
-    value = corrections[-1].result if corrections else sums
+        corrections.append(subtract_weight_sums(config, weights, weights_at, depth, parameters,
+                                                spec.matrices))
+        own = corrections[-1].result
     function = spec.requantization()
 
     def result(m: Expression, n: Expression, o: Expression, b: Expression,
                j: Expression) -> Expression:
-        return requantize_sum(function, value[m, n, o, b, j], parameters, (o,), (b, j))
+        at = (o,) if own is parameters else (m, o)
+        return requantize_sum(function, value[m, n, o, b, j], own, at, (b, j))
 
     if spec.layout == Layout.BLOCKS:
         output = compute("output", (spec.matrices, outputs, rows, *shape[3:]),

@@ -41,7 +41,7 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     made in steps, for which both sides pass by."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, form.result_scope)
-    parameters = plan.cache_read(form.parameters, Scope.ACC, inside)
+    parameters = plan.cache_read(form.parameters, Scope.ACC, *_parameter_readers(form, inside))
     data = plan.cache_read(form.data, Scope.INP, *_readers(plan, form, knobs, form.data))
     weights = plan.cache_read(form.weights, Scope.WGT,
                               *_readers(plan, form, knobs, form.weights))
@@ -81,11 +81,21 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
         attach(data, stage, c_far, Buffer.INP)
         attach(weights, stage, c_far, Buffer.WGT)
     for correction, side in zip(form.corrections, own, strict=True):
-        axis = n_far if correction.side is form.data else o_far
-        attach(plan.replacement_of(correction.sums), last, axis, Buffer.ACC)
-        plan[plan.replacement_of(correction.result)].compute_at(last, outer[1])
+        alone, result = (plan.replacement_of(each) for each in (correction.sums, correction.result))
+        if correction.side is form.data:
+            attach(alone, last, n_far, Buffer.ACC)
+            plan[result].compute_at(last, outer[1])
+            plan[result].compute_in_place(sums)
+        else:                   # used at once, or by the ALU alone: one buffer each
+            plan[alone].compute_at(last, o_far)
+            plan[result].compute_at(last, o_far)
         _correct(plan, correction, side, knobs)
     return plan
+
+
+def _parameter_readers(form: DenseForm, inside: Tensor) -> list[Tensor]:
+    """Who reads parameters: the subtraction that makes those of each matrix, or requantization."""
+    return [each.result for each in form.corrections if each.side is form.weights] or [inside]
 
 
 def _readers(plan: Schedule, form: DenseForm, knobs: Knobs, side: Tensor) -> list[Tensor]:
@@ -112,9 +122,9 @@ def _correct(plan: Schedule, correction: Correction, side: Tensor | None, knobs:
                     for each in (correction.result, correction.sums))
     result.scope = sums.scope = Scope.ACC
     result.tensorize(result.leaves[-2], "alu.sub")
-    m, other, b, j, c, k = sums.leaves
+    m, *others, b, j, c, k = sums.leaves
     far, near = sums.split(c, knobs.depth)
-    sums.reorder(far, m, other, near, b, j, k)
+    sums.reorder(far, m, *others, near, b, j, k)
     sums.tensorize(b, "gemm")
     if side is not None:
         plan[side].compute_at(sums, far)
@@ -178,9 +188,9 @@ def fits(form: DenseForm, knobs: Knobs) -> Mask:
                       else (Buffer.WGT, Buffer.INP))
         size = knobs.rows if each.side is form.data else knobs.blocks
         need[own] = need[own] + np.where(whole, 0, size * knobs.depth)
-        need[other] = need[other] + 1
-        need[Buffer.ACC] = (need[Buffer.ACC] + size * numbers[Buffer.ACC]
-                            + knobs.rows * knobs.blocks)
+        need[other] = need[other] + each.zeros.shape[0]
+        need[Buffer.ACC] = need[Buffer.ACC] + (
+            size * numbers[Buffer.ACC] if each.side is form.data else 2 * PARAMETER_TILES * size)
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     again = (form.extents[2] > knobs.blocks) & (
@@ -208,7 +218,8 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     again = np.where(knobs.resident, 0, np.where(stays, parameters, 0))     # with each step
     steps = Steps(
         groups=matrices * np.where(stays, n, o), steps=np.where(stays, o, n), pieces=c,
-        products=even.rows * even.blocks * even.depth, vectors=even.rows * even.blocks,
+        products=even.rows * even.blocks * even.depth,
+        vectors=even.rows * even.blocks * (2 if form.spec.zeros_weights else 1),
         inp=passing + again / c, runs=passing_runs, wgt=staying,
         wgt_runs=staying_runs, wgt_stays=c == 1,
         inp_stays=(np.where(stays, o, n) * c <= 2) & (matrices == 1),
