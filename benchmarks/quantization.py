@@ -6,12 +6,13 @@
 Every float model of ../shared/models with data is quantized by `microtron.quantize` and by ONNX
 Runtime (min–max and entropy) with the same samples, and judged on data that neither has seen: top-1
 accuracy, sentence pairs found, how often the first output has the float model's maximum, and the
-SQNR of the outputs. Microtron's figures are those of its
-integer execution; ONNX Runtime's are its own without optimizations. The file is also run by ONNX
-Runtime, and each layer of it compared with the integer execution.
+SQNR of the outputs. Microtron's figures are those of its integer execution; ONNX Runtime's are its
+own without optimizations. The file is also run by ONNX Runtime, and each layer of it compared with
+the integer execution.
 
 Any other file is given by its path, with one input that takes a picture: it is quantized and judged
-on the pictures there, and its score is how often its first output has the float model's maximum.
+on the pictures there, and its score is how often its first output has the float model's maximum,
+or with --boxes how often the most certain detection is the float model's.
 """
 
 from __future__ import annotations
@@ -29,7 +30,16 @@ from unittest.mock import patch
 
 import numpy as np
 from common import Column, Outcome, main
-from quantization_cases import CASES, Array, Case, Sample, given_case, model_folder, top1
+from quantization_cases import (
+    CASES,
+    Array,
+    Case,
+    Sample,
+    count_boxes,
+    given_case,
+    model_folder,
+    top1,
+)
 
 import microtron
 from microtron.quantization.evaluation import Errors
@@ -115,6 +125,8 @@ def measure_case(case: Case, models: Path, config: str, judged: int,
         right = [reference(sample) for sample in samples]
         if labels is None and case.score is top1:
             labels = np.array([np.argmax(each[0]) for each in right])
+        elif labels is None and case.score is count_boxes:
+            labels = np.stack([each[0] for each in right])
 
         def row(tool: str, outputs: list[list[Array]], **more: Any) -> dict[str, Any]:
             before, after = (case.score([each[0] for each in found], samples, labels)
@@ -158,7 +170,7 @@ def _sqnr(right: list[list[Array]], found: list[list[Array]]) -> float:
     return float(np.mean(values))
 
 
-def _chosen(names: list[str], preprocess: str | None) -> list[Case]:
+def _chosen(names: list[str], preprocess: str | None, *, boxes: bool) -> list[Case]:
     known = {case.file: case for case in CASES}
     found = []
     for name in names or known:
@@ -170,13 +182,13 @@ def _chosen(names: list[str], preprocess: str | None) -> list[Case]:
         elif preprocess is None:
             raise microtron.MicrotronError(f"{name} needs --preprocess, as in size=224,scale=1/255")
         else:
-            found.append(given_case(str(Path(name).resolve()), preprocess))
+            found.append(given_case(str(Path(name).resolve()), preprocess, boxes=boxes))
     return found
 
 
 def measure(arguments: argparse.Namespace) -> Outcome:
     models = model_folder()
-    chosen = _chosen(arguments.models, arguments.preprocess)
+    chosen = _chosen(arguments.models, arguments.preprocess, boxes=arguments.boxes)
     rows: list[dict[str, Any]] = []
     if models is None:
         print("there is no folder ../shared/models, and nothing to measure", file=sys.stderr)
@@ -206,6 +218,8 @@ def options(parser: argparse.ArgumentParser) -> None:
                         "paths of files that take pictures")
     parser.add_argument("--preprocess", help="how files given by a path take pictures, as for "
                         "`microtron quantize`")
+    parser.add_argument("--boxes", action="store_true", help="such files give boxes as YOLO does: "
+                        "the score is how often the most certain one is the float model's")
     parser.add_argument("--config", default="base", help="to compile for; none leaves that out")
     parser.add_argument("--judged", type=int, default=JUDGED, help="samples that are judged")
     parser.add_argument("--samples", type=int, default=SAMPLES,

@@ -82,6 +82,29 @@ def top1(outputs: list[Array], samples: list[Sample], labels: Array | None) -> f
                                 for each, label in zip(outputs, labels, strict=True)]))
 
 
+def count_boxes(outputs: list[Array], samples: list[Sample], labels: Array | None) -> float:
+    """Detections of a YOLO, (1, 4 + classes, places), that are as the float model's in `labels`, in
+    percent: of the most certain one of each picture, the class is the same, and the boxes have
+    half of their union in common."""
+    assert labels is not None
+    return 100 * float(np.mean([_is_same_detection(each[0], right[0])
+                                for each, right in zip(outputs, labels, strict=True)]))
+
+
+def _is_same_detection(found: Array, right: Array) -> bool:
+    best = [np.unravel_index(np.argmax(each[4:]), each[4:].shape) for each in (found, right)]
+    (x, y, width, height), (other_x, other_y, other_width, other_height) = (
+        each[:4, place].astype(np.float64) for each, (_, place) in zip((found, right), best,
+                                                                     strict=True))
+    shared = [max(0.0, min(one + size / 2, other + other_size / 2)
+                  - max(one - size / 2, other - other_size / 2))
+              for one, size, other, other_size in ((x, width, other_x, other_width),
+                                                   (y, height, other_y, other_height))]
+    both = shared[0] * shared[1]
+    union = width * height + other_width * other_height - both
+    return bool(best[0][0] == best[1][0] and both >= union / 2)
+
+
 def _pairs() -> Iterator[tuple[int, int]]:
     """Neighbours that say the same, of the sentences that have one."""
     left = [each for each in range(24) if each not in SINGLE]
@@ -118,8 +141,6 @@ CASES = (
 )
 
 
-
-
 def _inputs(path: str) -> list[str]:
     if path.endswith(".tflite"):
         return list(microtron.read_model(path).inputs)
@@ -130,8 +151,9 @@ def _inputs(path: str) -> list[str]:
     return [each.name for each in graph.input if each.name not in known]
 
 
-def given_case(path: str, preprocess: str) -> Case:
-    """A file that is not of ../shared/models, with the pictures there."""
+def given_case(path: str, preprocess: str, *, boxes: bool) -> Case:
+    """A file that is not of ../shared/models, with the pictures there: one that classifies, or one
+    that gives boxes."""
     from microtron.quantization.images import image_folder
 
     def pictures(folder: Path) -> list[Sample]:
@@ -146,4 +168,5 @@ def given_case(path: str, preprocess: str) -> Case:
     shapes = {} if models is None or path.endswith(".tflite") else {
         name: next(iter(image_folder(models / "data" / "imagenet_calib32", preprocess))).shape}
     return Case(path, lambda data: pictures(data / "imagenet_calib32"),
-                lambda data: (pictures(data / "imagenet_100"), None), top1, shapes)
+                lambda data: (pictures(data / "imagenet_100"), None),
+                count_boxes if boxes else top1, shapes)
