@@ -4,20 +4,22 @@
 
 The first candidate of a layer is cold: nothing that candidates share has been made. The others are
 a batch. Emission as objects, which is the definition of what is emitted, is measured beside it, and
-every stream is compared with it.
+every stream is compared with it. `microtron.evaluate` takes the same candidates at once, on all
+processors; its cycles are compared, too. All times are processor time.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from common import Column, Outcome, main
 from known_layers import RESNET_18
 
+from microtron import evaluate
 from microtron.compiler.accelerator.emission.assemble_program import dram_of, program_of
 from microtron.compiler.accelerator.emission.compiled import plans
 from microtron.compiler.accelerator.emission.compiled.build import emit_words
@@ -35,6 +37,7 @@ from microtron.sim.simulate import Ready
 
 STEPS = ("schedule", "lower", "emit", "tokens", "decode", "simulate")
 OLD = "objects"             # emission with an object for each instruction
+AT_ONCE = "evaluate"
 
 
 class Stopwatch:
@@ -51,8 +54,8 @@ class Stopwatch:
 
 
 def measure_candidate(template: AnyTemplate, candidate: Candidate[Any, Any],
-                      clock: Stopwatch) -> int:
-    """Build and simulate a candidate. How many instructions it has."""
+                      clock: Stopwatch) -> tuple[int, int]:
+    """Build and simulate a candidate. Returns its instructions and its cycles."""
     form = candidate.form
     config, intrinsics = form.config, form.intrinsics
     with clock.time("schedule"):
@@ -76,8 +79,21 @@ def measure_candidate(template: AnyTemplate, candidate: Candidate[Any, Any],
         ready = Ready(program, config)
         _ = ready.prepared
     with clock.time("simulate"):
-        ready.simulate(None, None)
-    return len(program.code)
+        cycles = ready.simulate(None, None).cycles
+    assert cycles is not None
+    return len(program.code), cycles
+
+
+def measure_at_once(some: Sequence[Candidate[Any, Any]], cycles: list[int]) -> float:
+    """Milliseconds of each of some candidates if they are given together."""
+    begin = time.process_time()
+    found: dict[int, int] = {}
+    for form in dict.fromkeys(each.form.number for each in some):
+        same = [number for number, each in enumerate(some) if each.form.number == form]
+        taken = evaluate(some[same[0]].form, [some[number].knobs for number in same])
+        found.update(zip(same, taken, strict=True))
+    assert [found[number] for number in range(len(some))] == cycles, "together as alone"
+    return 1e3 * (time.process_time() - begin) / max(1, len(some))
 
 
 def measure_layer(name: str, shape: str, spec: Any, options: argparse.Namespace) -> list[
@@ -88,10 +104,11 @@ def measure_layer(name: str, shape: str, spec: Any, options: argparse.Namespace)
     rows = []
     plans.STORES[:] = [plans.PlanStore()]
     for label, some in (("cold", ranked[:1]), ("batch", ranked[1:options.batch])):
-        clock, instructions = Stopwatch(), 0
-        for each in some:
-            instructions += measure_candidate(operator.template, each, clock)
+        clock = Stopwatch()
+        done = [measure_candidate(operator.template, each, clock) for each in some]
+        instructions = sum(each for each, _ in done)
         spent = {step: each / max(1, len(some)) for step, each in clock.spent.items()}
+        spent[AT_ONCE] = measure_at_once(some, [cycles for _, cycles in done])
         rows.append({"layer": f"{name} {label}", "shape": shape, "kind": label,
                      "instructions": instructions / max(1, len(some)), **spent,
                      "total": sum(spent[step] for step in STEPS)})
@@ -109,7 +126,7 @@ def measure(options: argparse.Namespace) -> Outcome:
         some = [row for row in rows if row["kind"] == kind]
         rows.append({"layer": f"mean, {kind}", "shape": "", "kind": f"mean {kind}", **{
             key: sum(row[key] for row in some) / len(some)
-            for key in ("instructions", *STEPS, OLD, "total")}})
+            for key in ("instructions", *STEPS, OLD, AT_ONCE, "total")}})
 
     def milliseconds(value: float) -> str:
         return f"{value:.2f}"
@@ -118,6 +135,7 @@ def measure(options: argparse.Namespace) -> Outcome:
         columns=(Column("layer", "layer"), Column("instructions", "words", lambda n: f"{n:.0f}"),
                  *(Column(step, step, milliseconds) for step in STEPS),
                  Column("total", "total", milliseconds),
+                 Column(AT_ONCE, "evaluate", milliseconds),
                  Column(OLD, "emit as objects", milliseconds)),
         rows=rows, facts={"config": options.config, "batch": options.batch})
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 from math import prod
+from operator import mul
 
 from ....isa.config import Config
 from ....isa.instructions import Buffer as Scratchpad
@@ -66,7 +68,7 @@ def strides_of(buffer: Buffer) -> list[int]:
     these are addressed; dimensions of the tile or row left out. From group to group, if a dimension
     is interleaved."""
     leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
-    strides = [prod(leading[place + 1:]) for place in range(len(leading))]
+    strides = [*accumulate(reversed(leading[1:]), mul, initial=1)][::-1] if leading else []
     if buffer.interleave is None:
         return strides
     return strides[:-1] if is_spread(buffer, buffer.interleave) else [*strides[:-2], 1]
@@ -75,19 +77,23 @@ def strides_of(buffer: Buffer) -> list[int]:
 def tile_index(region: Region, pitch: int | None = None) -> Affine:
     """Which tile, or row, of its buffer a region of one is, counted from index 0 of a dimension
     that is interleaved."""
-    total, strides = Affine(), strides_of(region.buffer)
+    strides = strides_of(region.buffer)
     if pitch is not None:
         strides[_outermost(region.buffer)] = pitch
     order = region.buffer.interleave
     if order is not None and is_spread(region.buffer, order):
         strides[order.dimension] = 0
+    constant = 0
+    terms: dict[Axis, int] = {}
     for index, stride in zip(region.start, strides, strict=False):
         form = affine(index)
         if form is None:
             raise CompileError(f"{region}: {index} is not a sum of axes times constants, which is "
                                f"all that hardware loops can walk")
-        total = total + form.times(stride)
-    return total
+        constant += form.constant * stride
+        for axis, coefficient in form.terms.items():
+            terms[axis] = terms.get(axis, 0) + coefficient * stride
+    return Affine(constant, {axis: each for axis, each in terms.items() if each})
 
 
 def _outermost(buffer: Buffer) -> int:
