@@ -12,7 +12,7 @@ GROUPS = {
     "Operators and programs": ("kernel", "asm", "disasm", "verify"),
     "Accelerator": ("config", "isa", "verilog", "compare"),
     "Boards": ("boards", "build"),
-    "Exploration": ("dataset", "fit", "records"),
+    "Exploration": ("tune", "dataset", "fit", "records"),
 }
 
 

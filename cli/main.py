@@ -17,6 +17,7 @@ from .devices import compare, profile, run
 from .entry import BAD_INPUT, run_command
 from .explore.cost import fit
 from .explore.data import dataset, records
+from .explore.tuning import tune
 from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
 from .help import GroupedCommands
@@ -144,6 +145,7 @@ app.command()(firmware)
 app.command()(dataset)
 app.command()(records)
 app.command()(fit)
+app.command()(tune)
 app.add_typer(kernels, name="kernel")
 
 

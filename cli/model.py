@@ -75,6 +75,9 @@ def compile_(
         )] = False,
         memory: Memory = "",
         report: ReportFile = None,
+        schedules: Annotated[Path | None, typer.Option(
+            metavar="FILE", help="Schedules that microtron tune found for this network and "
+                                 "configuration.")] = None,
         as_json: AsJson = False) -> None:
     """Compile a network into a model image.
 
@@ -97,6 +100,7 @@ def compile_(
     from ..base.progress import report_progress
     graphs: list[tuple[str, Graph]] = []
     compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
+                        schedules=schedules,
                         observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
@@ -230,19 +234,25 @@ def _check_is_file_of_model(path: Path) -> None:
 
 
 def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
-             require_accelerator: bool = False,
+             require_accelerator: bool = False, schedules: Path | None = None,
              observe: Callable[[str, Graph], None] | None = None) -> Model:
     from .. import compile as compiled
     from ..base.progress import report_progress
 
+    given = None
+    if schedules is not None:
+        from ..explore.schedule_files import read_schedules
+        from ..isa.config_files import load_config
+        given = read_schedules(schedules, load_config(config or "base"))
     with report_progress(f"reading {path}") as tell:
         if fixed.quantizes:
             return compiled(quantized_graph(path, fixed, tell), config or "base",
                             memory=timing_of(memory), states=fixed.state_pairs(),
-                            batch=fixed.batch, progress=tell,
+                            batch=fixed.batch, progress=tell, schedules=given,
                             require_accelerator=require_accelerator, observe=observe)
         return compiled(path, config or "base", memory=timing_of(memory), **fixed.parse(),
                         states=fixed.state_pairs(), batch=fixed.batch, progress=tell,
+                        schedules=given,
                         require_accelerator=require_accelerator, observe=observe)
 
 

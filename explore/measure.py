@@ -15,8 +15,9 @@ from itertools import groupby
 from pathlib import Path
 
 from ..base.errors import ExecutionError
-from ..compiler.compile import compile_op
 from ..compiler.errors import CompileError
+from ..compiler.operators.catalogue import operator_of
+from ..compiler.operators.kernel import build_nest, emit_kernel
 from ..isa.program_key import program_digest
 from ..sim.parallel import worker_pool
 from ..sim.report import Report
@@ -53,13 +54,14 @@ def measure_schedules(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
 
 def _measure_memories(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
     first = points[0]
+    form, template = first.form, operator_of(first.layer).template
     try:
-        kernel = compile_op(first.layer, first.config, form=first.form, knobs=first.schedule.knobs)
+        # As `compile_op` does, but without its cache: nobody asks for these programs again.
+        program = emit_kernel(form, build_nest(template, form, first.schedule.knobs))
     except CompileError as error:               # too many instructions, or no room after all
         yield from ((point, {"error": str(error)}) for point in points)
         return
-    ready = Ready(kernel.program, first.config)
-    digest = program_digest(kernel.program)
+    ready, digest = Ready(program, first.config), program_digest(program)
     for point in points:
         try:
             report = ready.simulate(point.memory, LIMIT)

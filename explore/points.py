@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from ..compiler.operators.description import Description
-    from ..compiler.operators.form import Form
+    from ..compiler.operators.form import TensorForm
 
 Json = Mapping[str, object]
 LAYER = "layer"             # the kind of points that are one layer on one schedule
@@ -55,7 +55,7 @@ class LayerPoint:
     schedule: Schedule
 
     @property
-    def form(self) -> Form:
+    def form(self) -> TensorForm:
         return form_of(self.layer, self.config, self.schedule.form)
 
     def to_json(self) -> dict[str, object]:
@@ -155,7 +155,7 @@ def parse_point(asked: Json) -> LayerPoint:
                       parse_schedule(asked, layer, config))
 
 
-def form_of(layer: Description, config: Config, number: int) -> Form:
+def form_of(layer: Description, config: Config, number: int) -> TensorForm:
     """A form by its number."""
     from ..compiler.operators.catalogue import operator_of
 
@@ -163,7 +163,7 @@ def form_of(layer: Description, config: Config, number: int) -> Form:
     if not 0 <= number < len(forms):
         raise PointError(f"{layer.operator}: form is {number}, but must be from 0 to "
                          f"{len(forms) - 1} on this configuration")
-    form: Form = forms[number]
+    form: TensorForm = forms[number]
     return form
 
 

@@ -35,6 +35,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
             states: Mapping[str, str] | None = None, batch: int = 1,
             require_accelerator: bool = False, optimize: bool = True,
             cost: CostFunction | Literal["estimate"] | None = None,
+            schedules: Mapping[Description, tuple[int, object]] | None = None,
             observe: Callable[[str, Graph], None] | None = None,
             progress: Callable[[str], None] | None = None) -> Model:
     """Compile a network for a configuration.
@@ -50,6 +51,7 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
     optimize    False skips the graph passes
     cost        what schedules are ranked by: a function from a Program to cycles, or "estimate"
                 for the analytic model alone; the cycle-exact simulator unless given
+    schedules   form and knobs to begin with, by layer, as `microtron tune` finds them
     observe     called with the name of each pass and the graph after it
     progress    called with a line on what is being done
 
@@ -66,7 +68,8 @@ def compile(model: str | PathLike[str] | Graph, config: Config | str = "base", *
                            values={} if values is None else values,
                            states={} if states is None else states, batch=batch,
                            optimize=optimize,
-                           require_accelerator=require_accelerator, cost=_cost(cost, memory))
+                           require_accelerator=require_accelerator, cost=_cost(cost, memory),
+                           schedules={} if schedules is None else schedules)
     return Model(**vars(compile_model(model, config, options, version=__version__,
                                       observe=observe, progress=progress)))
 

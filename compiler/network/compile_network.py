@@ -18,7 +18,7 @@ from ..graph.operations.layers.window import common_channel_axis
 from ..operators.choice import Cost
 from .channels.align_channels import align_channels
 from .groups import Group, group_layers
-from .kernel_search import KernelSearch, Progress, silent
+from .kernel_search import KernelSearch, Progress, Schedules, silent
 from .layers import LayerCompiler
 from .link_group import Linker
 from .network import AcceleratorStep, HostStep, Network
@@ -31,15 +31,17 @@ from .tuning.retune import retune
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
                     memory: MemoryTiming | None = None, require_accelerator: bool = False,
                     provenance: Mapping[str, str] | None = None,
+                    schedules: Schedules | None = None,
                     progress: Progress | None = None) -> Network:
     """A graph, after its passes, for a configuration. With a `cost`, schedules of layers are the
-    fastest of a few that were timed. `require_accelerator` refuses what the CPU would compute.
-    `progress` is called with what is being done."""
+    fastest of a few that were timed; `schedules` are those to begin with. `require_accelerator`
+    refuses what the CPU would compute. `progress` is called with what is being done."""
     config = resolve_config(config)
     graph = align_channels(graph, config)
-    kernels = KernelSearch(config, cost, memory, progress or silent)
+    kernels = KernelSearch(config, cost, memory, progress or silent, schedules or {})
     channel_axis = common_channel_axis(node.operation for node in graph.nodes.values())
     tasks, decisions = place_nodes(graph, kernels, channel_axis)
+    kernels.check_schedules()
     if require_accelerator:
         check_all(graph, decisions)
     layers, linker = LayerCompiler(graph, tasks, channel_axis, kernels), Linker(graph, config, cost)

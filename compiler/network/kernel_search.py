@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 
+from ...base.checked_values import quote
+from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
@@ -27,6 +29,7 @@ LOOKED_AT = 8                   # ... among this many
 MOST_TIMED = 1 << 20            # cycles of layers in a stream; tuning longer ones gains little
 
 Progress = Callable[[str], None]      # what is being done now
+Schedules = Mapping[Description, tuple[int, object]]        # the number of a form, and its knobs
 
 
 def silent(doing: str) -> None:
@@ -41,6 +44,7 @@ class KernelSearch:
     cost: Cost | None = None
     memory: MemoryTiming | None = None
     say: Progress = silent
+    schedules: Schedules = field(default_factory=dict)        # to begin with, where they are given
 
     def __post_init__(self) -> None:
         self.timing = self.memory or MemoryTiming()
@@ -48,6 +52,7 @@ class KernelSearch:
         self.times: dict[str, int] = {}                       # by the digest of a program
         self.built: Built = {}
         self.whole: dict[Description, list[Kernel]] = {}      # that load their input at once
+        self.used: set[Description] = set()                   # of the schedules that were given
 
     def kernel(self, spec: Description, *, plain: bool = False, half: bool = False) -> Kernel:
         """The kernel of a description; `plain`, if the host cannot fold the input; `half`, if it
@@ -59,11 +64,38 @@ class KernelSearch:
             if plain and any_form and not half:
                 return self.kernel(spec)
             # Beside another layer one behaves unlike alone: then estimates decide.
-            found = self._choose_schedule(
+            found = (None if half else self._given_kernel(spec, plain)) or self._choose_schedule(
                 spec, config, None if any_form else _plain_form(spec, config),
                 None if half or self.cost is None else self._time)
             self.kernels[key] = replace(found, program=replace(found.program, config=self.config))
         return self.kernels[key]
+
+    def _given_kernel(self, spec: Description, plain: bool) -> Kernel | None:
+        """The kernel with the schedule that was given, if one was, and it does not leave to the
+        host what the host cannot do. A wrong one is no reason to compute the layer elsewhere."""
+        if spec not in self.schedules:
+            return None
+        self.used.add(spec)
+        number, knobs = self.schedules[spec]
+        operator = operator_of(spec)
+        forms = operator.forms_of(spec, self.config)
+        if number not in range(len(forms)):
+            raise MicrotronError(f"{spec.operator}: the schedule's form is {quote(number)}, but "
+                                 f"must be from 0 to {len(forms) - 1}")
+        form: Form = forms[number]
+        if plain and form.handicap != 1:
+            return None
+        try:
+            return operator.compile_spec(spec, self.config,
+                                         Options(form=form, knobs=knobs, built=self.built))
+        except CompileError as error:
+            raise MicrotronError(f"the schedule that was given cannot be used: {error}") from None
+
+    def check_schedules(self) -> None:
+        """Refuse schedules of which none is for a layer of the network."""
+        if self.schedules and not self.used:
+            raise MicrotronError(f"none of the {len(self.schedules)} schedules is for a layer of "
+                                 f"this network")
 
     def estimate(self, spec: Description) -> float:
         """Estimated cycles of a description, which is not compiled."""

@@ -21,6 +21,7 @@ from ...compiler.graph.graph import Graph
 from ...compiler.graph.set_batch import set_batch
 from ...compiler.graph.types import GraphError
 from ...compiler.network.compile_network import compile_network
+from ...compiler.network.kernel_search import Schedules
 from ...compiler.network.network import Network
 from ...compiler.operators.choice import Cost
 from ...compiler.passes.pipeline import run_passes
@@ -49,6 +50,7 @@ class ModelOptions:
     require_accelerator: bool = False       # refuse what the CPU would have to compute
     optimize: bool = True                   # run the passes; a graph may have been through them
     cost: Cost | None = None                # cycles of a program; without it, estimates decide
+    schedules: Schedules = field(default_factory=dict)      # to begin with, by description
 
     def __post_init__(self) -> None:
         check_type("memory", self.memory, MemoryTiming, "a MemoryTiming")
@@ -62,6 +64,8 @@ class ModelOptions:
         check_type("values", self.values, Mapping, "a mapping from names of inputs to numbers")
         object.__setattr__(self, "values", {name: number_array(name, each)
                                             for name, each in self.values.items()})
+        check_type("schedules", self.schedules, Mapping,
+                   "a mapping from descriptions to forms and knobs")
         check_type("states", self.states, Mapping, "a mapping from names of outputs to inputs")
         for output, name in self.states.items():
             for each in (output, name):
@@ -77,7 +81,9 @@ class ModelOptions:
         states = "".join(f" state:{output}={name}" for output, name in sorted(self.states.items()))
         return (f"memory:{timing} optimize={int(self.optimize)} "
                 f"require_accelerator={int(self.require_accelerator)} "
-                f"timed={int(self.cost is not None)}{shapes}{values}{states}"
+                f"timed={int(self.cost is not None)}"
+                f"{f' schedules={len(self.schedules)}' if self.schedules else ''}"
+                f"{shapes}{values}{states}"
                 f"{'' if self.batch == 1 else f' batch={self.batch}'}")
 
 
@@ -152,6 +158,7 @@ def compile_to_network(model: str | PathLike[str] | Graph, config: Config | str,
         return compile_network(
             graph, target, cost=options.cost, memory=options.memory,
             require_accelerator=options.require_accelerator, provenance=provenance,
+            schedules=options.schedules,
             progress=say)
 
 

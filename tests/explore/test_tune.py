@@ -1,0 +1,164 @@
+"""Tuning: searches find what is there, files hold it, and networks are faster with it."""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from microtron import PRESETS, MicrotronError, compile, load, simulate
+from microtron.explore.points import Schedule, parse_point
+from microtron.explore.records import Records
+from microtron.explore.schedule_files import read_schedules, write_schedules
+from microtron.explore.search import Space, run_search
+from microtron.explore.tune import TuneOptions, Tuner
+from microtron.isa.memory_timing import MemoryTiming
+from tests.command import bad, good
+from tests.models import ROOT
+
+MEMORY = MemoryTiming()
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+
+
+@dataclass(frozen=True)
+class Knobs:
+    rows: int
+    columns: int
+
+
+def bowl():
+    """A space with one valley, which estimates place somewhere else."""
+    schedules = [Schedule(0, Knobs(rows, columns)) for rows in range(16) for columns in range(16)]
+    places = np.array([(each.knobs.rows, each.knobs.columns) for each in schedules], np.float32)
+    cycles = {each: 1000.0 + 10 * ((each.knobs.rows - 11) ** 2 + (each.knobs.columns - 3) ** 2)
+              for each in schedules}
+    expected = 1000.0 + 10 * ((places[:, 0] - 6) ** 2 + (places[:, 1] - 8) ** 2)
+    return Space(schedules, expected.astype(float), places), cycles
+
+
+@pytest.mark.parametrize(("method", "trials", "good_enough"), [
+    ("exhaustive", 256, 1000.0), ("anneal", 128, 1200.0), ("guided", 64, 1100.0)])
+def test_searches_find_the_valley_within_their_trials(method, trials, good_enough):
+    if method == "guided":
+        pytest.importorskip("xgboost")
+    space, cycles = bowl()
+    asked = []
+
+    def measure(some):
+        asked.extend(some)
+        return [cycles[each] for each in some]
+    known = run_search(method, space, measure, trials, 0, space.schedules[0])
+    assert len(asked) == len(set(asked)) == len(known) == trials
+    assert space.schedules[0] in known
+    assert min(known.values()) <= good_enough
+    again = run_search(method, space, lambda some: [cycles[each] for each in some], trials, 0,
+                       space.schedules[0])
+    assert list(again) == list(known)                   # a seed repeats
+
+
+@pytest.mark.parametrize("method", ["exhaustive", "anneal", "guided"])
+def test_searches_end_where_the_space_does_and_pass_over_what_cannot_run(method):
+    if method == "guided":
+        pytest.importorskip("xgboost")
+    space, cycles = bowl()
+    few = Space(space.schedules[:9], space.expected[:9], space.features[:9])
+    known = run_search(method, few, lambda some: [
+        float("inf") if each.knobs.columns % 2 else cycles[each] for each in some], 100, 0,
+        few.schedules[4])
+    assert len(known) == 9
+    assert min(known, key=lambda each: known[each]).knobs.columns % 2 == 0
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """What the command found, the folder with its files, and a tuner that goes on from them."""
+    folder = tmp_path_factory.mktemp("tuned")
+    found = json.loads(good(
+        "tune", DIGITS, "--config", "small", "--method", "exhaustive", "--trials", 4, "--streams",
+        1, "-o", "s.json", "--json", cwd=folder))
+    options = TuneOptions(method="exhaustive", trials=4, streams=1)
+    return folder, found, Tuner(DIGITS, PRESETS["small"], MEMORY, folder / "s.records", options)
+
+
+@pytest.fixture(scope="module")
+def layers(tuned):
+    """Schedules of some layers, one for each."""
+    folder = tuned[0]
+    with Records(folder / "s.records") as records:
+        points = [parse_point(each.asked) for each in records]
+    return {point.layer: point.schedule for point in points}
+
+
+def cycles_of(model):
+    return sum(simulate(each, memory=MEMORY).cycles for each in model.programs)
+
+
+def test_a_tuned_network_takes_the_cycles_that_were_found(tuned):
+    folder, found, tuner = tuned
+    assert len(read_schedules(folder / "s.json", tuner.config)) == found["kept"]
+    good("compile", DIGITS, "--config", "small", "-o", "d.mt", "--schedules", "s.json", cwd=folder)
+    assert found["after"] == cycles_of(load(folder / "d.mt")) < found["before"]
+    for each in found["layers"]:
+        assert each["after"] <= each["before"]
+        assert 1 <= each["trials"] <= 4
+
+
+def test_nothing_is_measured_again(tuned, layers):
+    folder, found, tuner = tuned
+    with Records(folder / "s.records") as records:
+        count = len(records)
+    assert count == sum(each["trials"] for each in found["layers"])
+    again = tuner.tune_layer(next(iter(layers)))
+    assert (again.before, again.after) == (found["layers"][0]["before"],
+                                           found["layers"][0]["after"])
+    with Records(folder / "s.records") as records:
+        assert len(records) == count
+
+
+def test_a_schedule_that_is_given_is_used_or_refused(tuned, layers):
+    _, _, tuner = tuned
+    layer, first = next(iter(layers.items()))
+    space = tuner._space(layer, first)
+    worst = space.schedules[int(np.argmax(space.expected))]
+    plain, slow = (compile(DIGITS, "small", memory=MEMORY, schedules=given, cost="estimate")
+                   for given in (None, {layer: (worst.form, worst.knobs)}))
+    assert cycles_of(slow) > cycles_of(plain)
+    for given, message in (({layer: (99, worst.knobs)}, "form is 99, but must be from 0 to"),
+                           ({layer: (0, 3)}, r"cannot be used: .*knobs are 3, but must be"),
+                           ({replace(layer, width=99): (0, worst.knobs)},
+                            "none of the 1 schedules is for a layer")):
+        with pytest.raises(MicrotronError, match=message):
+            compile(DIGITS, "small", schedules=given, cost="estimate")
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda text: "[", "s.json: not a file of schedules: it is not JSON"),
+    (lambda text: "{}", "s.json: not a file of schedules: it must be an object"),
+    (lambda text: text.replace('"version": 1', '"version": 3'), "s.json: version is 3, but"),
+    (lambda text: text.replace('"acc_banks": 4', '"acc_banks": 2'),
+     "s.json: its schedules are for another configuration"),
+    (lambda text: text.replace('"acc_banks": 4', '"acc_banks": 3'), "acc_banks is 3"),
+    (lambda text: text.replace('"form": 0', '"form": 9', 1), r"layer \d: .*form is 9"),
+    (lambda text: text.replace('"form"', '"from"', 1), r"layer 0 is .*, but must have"),
+    (lambda text: text.replace('"operator": "', '"operator": "x', 1), "layer 0: operator is 'x"),
+])
+def test_a_file_that_is_wrong_is_refused_in_one_line(layers, tmp_path, change, message):
+    config = PRESETS["small"]
+    write_schedules(tmp_path / "s.json", config, layers, {"before": 1})
+    assert {layer: Schedule(*each) for layer, each in read_schedules(
+        tmp_path / "s.json", config).items()} == layers
+    (tmp_path / "s.json").write_text(change((tmp_path / "s.json").read_text()))
+    with pytest.raises(MicrotronError, match=message) as error:
+        read_schedules(tmp_path / "s.json", config)
+    assert "\n" not in str(error.value)
+
+
+def test_commands_refuse_bad_input_in_one_line(tmp_path):
+    assert "none.onnx: cannot be read" in bad("tune", "none.onnx", cwd=tmp_path)
+    assert "method is 'best', but must be one of auto" in bad(
+        "tune", DIGITS, "--method", "best", "-o", "s.json", cwd=tmp_path)
+    assert "must be a .json file" in bad("tune", DIGITS, "-o", "s.txt", cwd=tmp_path)
+    assert "none.json: cannot be read" in bad(
+        "compile", DIGITS, "-o", "d.mt", "--schedules", "none.json", cwd=tmp_path)
+    assert not list(tmp_path.iterdir())
+
