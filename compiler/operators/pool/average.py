@@ -5,9 +5,6 @@ windows, while the ALU scales what was summed before:
 
     sums ─ × factor of the position ─► scaled ─ divide ─► output
 
-A window at the border has fewer elements. Instead of dividing each sum by its own count, sums are
-multiplied by L / count and divided by L, the least common multiple of all counts, which is the same
-number. So one set of parameters does for all positions, and a byte for each: (y, x, batch, lane).
 All blocks have the same weights, which are loaded once.
 """
 
@@ -15,24 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import lcm, prod
+from math import prod
 
 import numpy as np
 
 from ....isa.config import Config
-from ....isa.instructions import PARAMETER_TILES, AluOp, Rounding
+from ....isa.instructions import PARAMETER_TILES, AluOp
 from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize
 from ...expression.expression import both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..depthwise.depthwise import Depthwise, DepthwiseForm, sum_at, taps_of
 from ..depthwise.weight_chunks import Chunks, chunks_of
-from ..description import HIGH
 from ..form import blocks_of, requantize_sum
 from ..layout import Layout, tile_images
 from ..packing import Array, Operand, pad_axis, weights_in_dram
 from ..work import Work, rows_read
-from .pool import LARGEST_WINDOW, Kind, Pool, divide_by, halves, scale_values
+from .pool import Kind, Pool, halves, multiply_by_position, position_operands, scale_values
 
 MOST_TAPS = 256             # of a chunk: as many micro-ops, and rows of weights
 LEAST_TAPS = 16             # of a chunk of a larger window: shorter ones cost more than they save
@@ -90,16 +86,9 @@ class AverageForm(DepthwiseForm):
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config
-        packed = {"data": self.layouts["data"].pack(given["data"]).reshape(self.shapes["data"]),
-                  "weights": weights_in_dram(self._pack_ones(), config),
-                  "parameters": divide_by(self.pool, common_count(self.pool), config)}
-        if self.factors is not None:
-            rows, columns = self.pool.sides()
-            shape = self.shapes["factors"]
-            factors = common_count(self.pool) // (rows[:, None] * columns)
-            packed["factors"] = np.broadcast_to(factors[:, :, None, None], shape).astype(np.int8)
-        return packed
-
+        return {"data": self.layouts["data"].pack(given["data"]).reshape(self.shapes["data"]),
+                "weights": weights_in_dram(self._pack_ones(), config),
+                **position_operands(self.pool, config)}
 
     def _pack_ones(self) -> Array:
         """The weights: (1, 1, row, lane), 0 where groups of taps extend beyond the window"""
@@ -110,27 +99,11 @@ class AverageForm(DepthwiseForm):
         return np.ascontiguousarray(pad_axis(rows[0], 2, self.weights.shape[2]))
 
 
-def common_count(pool: Pool) -> int:
-    """The least common multiple of what divides sums."""
-    rows, columns = pool.sides()
-    return lcm(*(int(each) for each in rows)) * lcm(*(int(each) for each in columns))
-
-
 def is_summed(pool: Pool, config: Config) -> bool:
-    """Whether the MAC array can make the sums of a pool: those of an average, one tile from one.
-    Factors have 8 bits, and where results are rounded twice, scales are changed, or ties are told
-    by the count itself, another divisor would give other results."""
-    if pool.kind != Kind.AVERAGE or config.block_in != config.block_out:
-        return False
-    rows, columns = pool.sides()
-    if len(rows) == len(columns) == 1:
-        return True
-    common = common_count(pool)
-    tells_ties = (pool.rounding == Rounding.AWAY or pool.ties_to_even or common % 2
-                  or common & common - 1 == 0)
-    return bool(tells_ties and pool.rounding != Rounding.TWICE and common <= LARGEST_WINDOW
-                and pool.scale_in == pool.scale_out
-                and common // int(rows.min() * columns.min()) <= HIGH)
+    """Whether the MAC array can make the sums of a pool: those of an average, one tile from one,
+    that need no parameters for each position."""
+    return (pool.kind == Kind.AVERAGE and config.block_in == config.block_out
+            and (pool.is_uniform or pool.has_factors))
 
 
 def window_chunks(spec: Depthwise, config: Config, *, slides: bool) -> Chunks | None:
@@ -155,7 +128,7 @@ def form_of(pool: Pool, config: Config) -> AverageForm | None:
     if not is_summed(pool, config):
         return None
     spec = _convolution(pool)
-    has_steps = max(len(side) for side in pool.sides()) > 1 or pool.ties_to_even
+    has_steps = pool.has_factors or pool.ties_to_even
     chunks = window_chunks(spec, config, slides=not has_steps or pool.stride == (1, 1))
     if chunks is None:
         return None
@@ -170,8 +143,8 @@ def form_of(pool: Pool, config: Config) -> AverageForm | None:
     sets = 3 if pool.ties_to_even else 1
     parameters = placeholder("parameters", (1, 1, sets, PARAMETER_TILES, *tile), "int32")
     factors, value, steps = None, sums, {}
-    if max(len(side) for side in pool.sides()) > 1:
-        factors, value = _multiply(pool, sums)
+    if pool.has_factors:
+        factors, value = multiply_by_position(pool, sums)
         steps[value] = element_wise(config, AluOp.MUL)
     if pool.ties_to_even:
         steps |= halves(config, value, parameters)
@@ -227,14 +200,3 @@ def _weight_tiles(chunks: Chunks, config: Config) -> int:
     """Tiles of weights: one row of ones does for all taps, unless some windows have fewer."""
     rows = 1 if chunks.slide is None else chunks.weight_rows
     return blocks_of(rows, config.block_out)
-
-
-def _multiply(pool: Pool, sums: Tensor) -> tuple[Tensor, Tensor]:
-    """The factors of positions, and sums times these."""
-    rows, columns = (len(side) for side in pool.sides())
-    given = placeholder("factors", (rows, columns, *sums.shape[-2:]), "int8")
-    factors = compute("factors.wide", given.shape,
-                      lambda y, x, b, j: given[y, x, b, j].cast("int32"))
-    scaled = compute("scaled", sums.shape, lambda n, o, y, x, b, j: (
-        sums[n, o, y, x, b, j] * factors[y if rows > 1 else 0, x if columns > 1 else 0, b, j]))
-    return factors, scaled

@@ -10,8 +10,10 @@ import numpy as np
 
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
+from ...expression.expression import Axis
+from ...expression.tensor import Tensor
 from ...nest.nest import Scope
-from ...schedule.schedule import Schedule
+from ...schedule.schedule import Schedule, Stage
 from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import blocks_of
@@ -47,11 +49,7 @@ def schedule(form: AverageForm, knobs: Knobs) -> Schedule:
         stage.tensorize(stage.leaves[-2], intrinsic.name)
         if form.factors in step.inputs():
             stage.compute_in_place(sums)
-    if form.factors is not None:
-        factors = plan[form.factors]            # one buffer: boxes are few
-        factors.scope = Scope.ACC
-        factors.compute_at(last, x_far)
-        factors.dma(factors.leaves[0])
+    load_factors(plan, form.factors, last, x_far)
 
     plan[weights].address_rows(form.config.block_out)
     stage = plan[sums]
@@ -86,12 +84,21 @@ def _box(form: AverageForm, knobs: Knobs) -> tuple[Column, Column]:
     return height, width
 
 
-def _factors(form: AverageForm, knobs: Knobs) -> Column:
+def load_factors(plan: Schedule, factors: Tensor | None, last: Stage, axis: Axis) -> None:
+    """Load the factors of a box, if there are any, for all its channels. They have one buffer:
+    boxes are few."""
+    if factors is not None:
+        plan[factors].scope = Scope.ACC
+        plan[factors].compute_at(last, axis)
+        plan[factors].dma(plan[factors].leaves[0])
+
+
+def factor_tiles(factors: Tensor | None, knobs: Knobs) -> Column:
     """Tiles of factors for one box."""
-    if form.factors is None:
+    if factors is None:
         return 0
     return prod(size if extent > 1 else 1 for size, extent in zip(
-        (knobs.rows, knobs.columns), form.factors.shape[:2], strict=True))
+        (knobs.rows, knobs.columns), factors.shape[:2], strict=True))
 
 
 def _further_steps(form: AverageForm) -> int:
@@ -108,7 +115,7 @@ def fits(form: AverageForm, knobs: Knobs) -> Mask:
     return all_of((
         2 * knobs.blocks * height * width <= config.tiles(Buffer.INP),
         2 * results <= config.tiles(Buffer.OUT),
-        2 * sums + _factors(form, knobs) + _further_steps(form) * results + own
+        2 * sums + factor_tiles(form.factors, knobs) + _further_steps(form) * results + own
         <= config.tiles(Buffer.ACC),
         form.weights.shape[2] // config.block_out <= config.tiles(Buffer.WGT)))
 
@@ -130,6 +137,6 @@ def estimate(form: AverageForm, knobs: Knobs, memory: MemoryTiming) -> Column:
         vectors=results * (1 + len(form.steps)), inp=even * height * width * tile,
         runs=even * runs, out_runs=even * np.where(
             knobs.columns >= spec.out_width, 1, spec.out_height / down),
-        wgt=0, out=results * tile + _factors(form, knobs) * tile / (images * groups),
+        wgt=0, out=results * tile + factor_tiles(form.factors, knobs) * tile / (images * groups),
         parameters=PARAMETER_TILES * config.tile_bytes(Buffer.ACC)
         + form.weights.shape[2] * config.block_in).cycles(config, memory)

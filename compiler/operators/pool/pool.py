@@ -4,8 +4,11 @@ Tensors are packed as (n, channel block, y, x, batch, lane) with block_out lanes
 tiles are widened on their way into the accumulator, combined there and requantized. A large window
 is combined along y first, then along x, which is less work where windows overlap.
 
-At a border, an average counts the elements that are there: then every position has parameters of
-its own, (y, x, set, 3, batch, lane); where a dimension makes no difference, its extent is 1.
+At a border, an average counts the elements that are there. Instead of dividing each sum by its own
+count, sums are multiplied by L / count and divided by L, the least common multiple of all counts,
+which is the same number: one set of parameters does for all positions, and a byte for each, (y, x,
+batch, lane). Where that would round otherwise, every position has parameters of its own, (y, x,
+set, 3, batch, lane). Where a dimension makes no difference, its extent is 1.
 
 Ties that go to the even neighbour need more than one multiplication: 1/6 has no exact multiplier,
 so that no sum would ever lie on a tie. Two products, with the multiplier rounded up and rounded
@@ -19,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import lcm
 from typing import ClassVar
 
 import numpy as np
@@ -32,7 +36,7 @@ from ...errors import CompileError
 from ...expression.expression import Expression, Function, both, largest, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
-from ..description import activation, extent, setting
+from ..description import HIGH, activation, extent, setting
 from ..form import TensorForm, blocks_of, requantize_sum
 from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
@@ -117,6 +121,30 @@ class Pool(Windowed):
         return bool(((counts % 2 == 0) & (counts & counts - 1 != 0)).any())
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether all sums are divided by the same number."""
+        return max(len(side) for side in self.sides()) == 1
+
+    @property
+    def common_count(self) -> int:
+        """The least common multiple of what divides sums."""
+        rows, columns = self.sides()
+        return lcm(*(int(each) for each in rows)) * lcm(*(int(each) for each in columns))
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether sums are multiplied by a number for each position. Factors have 8 bits, and where
+        results are rounded twice, scales are changed, or ties are told by the count itself, another
+        divisor would give other results."""
+        if self.is_uniform or self.scale_in != self.scale_out or self.rounding == Rounding.TWICE:
+            return False
+        (rows, columns), common = self.sides(), self.common_count
+        tells_ties = (self.rounding == Rounding.AWAY or self.ties_to_even or common % 2 == 1
+                      or common & common - 1 == 0)
+        return (tells_ties and common <= LARGEST_WINDOW
+                and common // int(rows.min() * columns.min()) <= HIGH)
+
+    @property
     def padding(self) -> int:
         """The value of the padding."""
         if self.kind == Kind.MAX:
@@ -138,15 +166,21 @@ def division(count: int, *, up: bool = True) -> tuple[int, int]:
     return -(-(1 << shift) // count) if up else (1 << shift) // count, shift
 
 
+def position_operands(spec: Pool, config: Config) -> dict[str, Array]:
+    """What the program takes as `parameters`, and as `factors` if it has any."""
+    if not spec.has_factors:
+        return {"parameters": parameters(spec, config)}
+    rows, columns = spec.sides()
+    factors = spec.common_count // (rows[:, None] * columns)
+    shape = (*factors.shape, config.batch, config.block_out)
+    return {"parameters": _parameter_tiles(spec, np.full((1, 1), spec.common_count), config),
+            "factors": np.broadcast_to(factors[:, :, None, None], shape).astype(np.int8)}
+
+
 def parameters(spec: Pool, config: Config) -> Array:
-    """What the program takes as `parameters`."""
+    """The parameters of positions whose sums are divided by their own counts."""
     rows, columns = spec.sides()
     return _parameter_tiles(spec, rows[:, None] * columns, config)
-
-
-def divide_by(spec: Pool, count: int, config: Config) -> Array:
-    """The parameters of all positions where sums are divided by one number."""
-    return _parameter_tiles(spec, np.full((1, 1), count), config)
 
 
 def _parameter_tiles(spec: Pool, divisors: Array, config: Config) -> Array:
@@ -179,6 +213,7 @@ class PoolForm(TensorForm):
     columns: Tensor | None      # combined along y, if that is done apart
     sums: Tensor                # or maxima
     steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+    factors: Tensor | None = None       # of positions, in 32 bits
 
     @property
     def intrinsics(self) -> list[Intrinsic]:
@@ -222,8 +257,7 @@ class PoolForm(TensorForm):
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config
         data = pack_activations(given["data"], config, memory_block(config, config.block_out))
-        return {"data": data.reshape(self.shapes["data"]),
-                "parameters": parameters(self.spec, config)}
+        return {"data": data.reshape(self.shapes["data"]), **position_operands(self.spec, config)}
 
     def unpack(self, output: Array) -> Array:
         tiles = wide_tiles(output, self.config, self.config.block_out)
@@ -264,16 +298,31 @@ def form_of(spec: Pool, config: Config) -> PoolForm:
     else:
         sums = compute("sums", shape, lambda n, c, y, x, b, j: combine(
             padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, j], ky, kx))
-    sides = tuple(len(side) for side in spec.sides())
+    sides = (1, 1) if spec.has_factors else tuple(len(side) for side in spec.sides())
     sets = 3 if spec.ties_to_even else 1
     given = placeholder("parameters", (*sides, sets, PARAMETER_TILES, *tile), "int32")
-    function, steps, value = spec.requantization(), {}, sums
+    function, value, factors = spec.requantization(), sums, None
+    steps: dict[Tensor, Intrinsic] = {}
+    if spec.has_factors:
+        factors, value = multiply_by_position(spec, sums)
+        steps[value] = element_wise(config, AluOp.MUL)
     if spec.ties_to_even:
-        steps = halves(config, sums, given)
+        steps |= halves(config, value, given)
         value = list(steps)[-1]
     return PoolForm(spec=spec, config=config, function=function, data=data, padded=padded,
-                    parameters=given, columns=columns, sums=sums, steps=steps,
+                    parameters=given, columns=columns, sums=sums, steps=steps, factors=factors,
                     output=scale_values("output", function, value, given, sets - 1))
+
+
+def multiply_by_position(spec: Pool, sums: Tensor) -> tuple[Tensor, Tensor]:
+    """The factors of positions, and sums times these."""
+    rows, columns = (len(side) for side in spec.sides())
+    given = placeholder("factors", (rows, columns, *sums.shape[-2:]), "int8")
+    factors = compute("factors.wide", given.shape,
+                      lambda y, x, b, j: given[y, x, b, j].cast("int32"))
+    scaled = compute("scaled", sums.shape, lambda n, o, y, x, b, j: (
+        sums[n, o, y, x, b, j] * factors[y if rows > 1 else 0, x if columns > 1 else 0, b, j]))
+    return factors, scaled
 
 
 def scale_values(name: str, function: Function, value: Tensor, parameters: Tensor,

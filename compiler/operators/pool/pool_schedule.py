@@ -22,11 +22,13 @@ from ..form import Template
 from ..kernel import Operator
 from . import average, average_schedule
 from .average import AverageForm
+from .average_schedule import factor_tiles, load_factors
 from .knobs import Knobs
 from .pool import LATENCY, Kind, Pool, PoolForm, form_of
 
 Result = TypeVar("Result")
 STEP_START = 40             # cycles that a step costs beside its work, measured
+CONTENTION = 0.25           # part of the ALU's cycles that loads into its banks wait for it
 
 
 def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
@@ -56,6 +58,9 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
         stage.scope = Scope.ACC
         stage.compute_at(last, c_far)
         stage.tensorize(stage.leaves[4], intrinsic.name)
+        if form.factors in step.inputs():
+            stage.compute_in_place(form.sums)
+    load_factors(plan, form.factors, last, x_far)
 
     stage, axis = _schedule_combination(plan, form, knobs)
     plan[form.padded].scope = Scope.ACC
@@ -119,8 +124,10 @@ def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
     height, width = box(form, knobs)
     positions: Column = prod(size if extent > 1 else 1 for size, extent in zip(
         (knobs.rows, knobs.columns), form.parameters.shape[:2], strict=True))
-    own = knobs.blocks * knobs.rows * (knobs.columns * (1 + len(form.steps))
+    steps = len(form.steps) - (form.factors is not None)        # that is done in place
+    own = knobs.blocks * knobs.rows * (knobs.columns * (1 + steps)
                                        + (width if form.columns else 0))
+    own = own + factor_tiles(form.factors, knobs)
     if max(form.parameters.shape[:2]) > 1:
         positions = positions * copies(form, knobs)
     sets = form.parameters.shape[2]
@@ -164,17 +171,21 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     rate = config.bus_bytes / memory.cycles_per_beat
     load = loaded * tile / rate
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    passes = _passes(form, knobs, shared=np.where(_is_in_other_banks(config, own, loaded), 0, 1))
+    shared = np.where(_is_in_other_banks(config, own, loaded), 0, 1)
+    passes = _passes(form, knobs, shared=shared)
     alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
-        ends if knobs.doubled else np.minimum(alu, bus))
+        ends + shared * CONTENTION * np.minimum(alu, bus) if knobs.doubled
+        else np.minimum(alu, bus))
 
 
 def _parameter_bytes(form: PoolForm) -> int:
-    """Bytes of the parameters of all positions, each loaded once."""
+    """Bytes of the parameters and factors of all positions, each loaded once."""
     rows, columns, sets = form.parameters.shape[:3]
-    return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
+    factors = 0 if form.factors is None else prod(form.factors.shape)
+    return rows * columns * sets * PARAMETER_TILES * form.config.tile_bytes(
+        Buffer.ACC) + factors
 
 
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:

@@ -9,7 +9,7 @@ import pytest
 
 import microtron
 from microtron.compiler.compile import schedules_of
-from microtron.compiler.operators.pool.average import AverageForm, common_count, form_of
+from microtron.compiler.operators.pool.average import AverageForm, form_of
 from microtron.compiler.operators.pool.pool import Kind, Pool, global_average
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import Rounding
@@ -56,7 +56,7 @@ def test_the_expressions_mean_what_the_program_computes(fields):
 
 def test_windows_of_4_6_and_9_elements_are_divided_by_36():
     spec = average({"kernel": 3, "pad": 1})
-    assert common_count(spec) == 36
+    assert spec.common_count == 36
     form = form_of(spec, tiny)
     packed = form.pack({"data": np.zeros((3, 11, 8, 9), np.int8)})
     assert np.unique(packed["factors"]).tolist() == [4, 6, 9]
