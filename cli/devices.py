@@ -85,7 +85,7 @@ def run(program: ProgramFile,
     Prints the answer and what the run took. A .bin file is firmware, and runs on a board's soft
     processor. A network with states runs on a sequence of inputs with --frames.
 
-    Example: microtron run model.tflite -i image.npy
+    Example: microtron run model.onnx -i image.npy
 
     Example: microtron run matmul.mt -i a=a.npy -o c=c.npy
     """

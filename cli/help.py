@@ -7,12 +7,12 @@ from typing import Any
 from typer.core import TyperGroup
 
 GROUPS = {
-    "Networks": ("quantize", "compile", "inspect", "run", "profile", "report",
-                 "firmware"),
+    "Networks": ("quantize", "compile", "inspect", "run", "profile", "report", "firmware"),
     "Operators and programs": ("kernel", "asm", "disasm", "verify"),
     "Accelerator": ("config", "isa", "verilog", "compare"),
     "Boards": ("boards", "build"),
     "Exploration": ("tune", "dataset", "fit", "records"),
+    "This machine": ("doctor", "completion"),
 }
 
 

@@ -22,6 +22,8 @@ from .files import AsJson, ProgramFile, say, write_text
 from .firmware import firmware
 from .help import GroupedCommands
 from .kernel import add_operators, kernels
+from .machine.completion import completion
+from .machine.doctor import doctor
 from .model import check_unused, compile_, inspect, is_model
 from .networks import disassemble_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
@@ -146,6 +148,8 @@ app.command()(dataset)
 app.command()(records)
 app.command()(fit)
 app.command()(tune)
+app.command()(doctor)
+app.command()(completion)
 app.add_typer(kernels, name="kernel")
 
 
@@ -241,11 +245,11 @@ def _print_safe(path: str, verdict: Verdict) -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run_command(lambda: _parser(given[:1] == ["kernel"]), given))
+    sys.exit(run_command(lambda: parser(with_operators=given[:1] == ["kernel"]), given))
 
 
 @cache
-def _parser(with_operators: bool) -> Any:
+def parser(*, with_operators: bool) -> Any:
     """All commands, read from the functions' signatures."""
     if with_operators:
         add_operators()

@@ -81,7 +81,7 @@ def compile_(
         as_json: AsJson = False) -> None:
     """Compile a network into a model image.
 
-    Example: microtron compile model.tflite -o model.mt --config base
+    Example: microtron compile model.onnx -o model.mt --config base
     """
     check_objects(cpu, objects)
     check_report(report)
@@ -153,7 +153,7 @@ def inspect(model: ModelFile,
     the cycles from the end of those before it to its own end. CPU times are measured on this
     machine or, with --board, estimated for the board's processor.
 
-    Example: microtron inspect model.tflite --config base
+    Example: microtron inspect model.onnx --config base
     """
     if as_json and as_csv:
         raise MicrotronError("--json and --csv are two ways to print the same; take one")

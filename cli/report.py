@@ -43,9 +43,9 @@ def report(models: Annotated[list[Path], typer.Argument(
     Summary, network, layers, roofline, a timeline to zoom from the whole network to one
     instruction, memory plan, scratchpads and traffic. It needs no network access.
 
-    Example: microtron report model.tflite -o report.html
+    Example: microtron report model.onnx -o report.html
 
-    Example: microtron report model.tflite --config base --config small -o comparison.html
+    Example: microtron report model.onnx --config base --config small -o comparison.html
     """
     target = output or models[0].with_suffix(".html")
     check_report(target)

@@ -21,6 +21,12 @@ def image(tmp_path_factory):
     return path
 
 
+@pytest.fixture(autouse=True)
+def _with_the_cache(monkeypatch):
+    """The same networks are compiled again and again, and their compiler has tests of its own."""
+    monkeypatch.delenv("MICROTRON_ANEW", raising=False)
+
+
 def data_of(path):
     """What a report shows."""
     text = path.read_text(encoding="utf-8")

@@ -1,0 +1,84 @@
+"""Every command's help has an example, and what it says works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import microtron
+from microtron.cli.main import parser
+
+from ..command import good
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples" / "digits"
+# What takes minutes, or more than an hour. Tests of their own run these commands on less.
+SLOW = {"compare", "build", "dataset", "fit", "records", "firmware", "verilog"}
+
+
+def examples():
+    """Command → its examples, as their help shows them."""
+    found = {}
+
+    def visit(name, command):
+        below = getattr(command, "commands", None)
+        if below is None:
+            text = " ".join((command.help or "").split())
+            found[name] = re.findall(r"Example: (microtron .*?)(?= Example:|$)", text)
+        for each, child in (below or {}).items():
+            visit(f"{name} {each}".strip(), child)
+    visit("", parser(with_operators=True))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _with_the_cache(monkeypatch):
+    """The same network is compiled again and again, and its compiler has tests of its own."""
+    monkeypatch.delenv("MICROTRON_ANEW", raising=False)
+
+
+EXAMPLES = examples()
+RUN = [each for name, lines in EXAMPLES.items() for each in lines
+       if name not in SLOW and not name.startswith("kernel")]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_command_has_an_example_of_options_that_it_has(name):
+    assert EXAMPLES[name], f"microtron {name} --help has no example"
+    known = good(*name.split(), "--help")
+    for line in EXAMPLES[name]:
+        words = shlex.split(line)
+        assert words[:1 + len(name.split())] == ["microtron", *name.split()]
+        for word in words:
+            if word.startswith("-"):
+                assert re.search(rf"(^|[ ,/]){re.escape(word)}\b", known), (line, word)
+
+
+@pytest.mark.parametrize("line", RUN)
+def test_the_example_of_a_command_runs_as_it_is_written(line, tmp_path):
+    words = shlex.split(line)[1:]
+    is_float = words[0] == "quantize"
+    shutil.copy(DIGITS / ("digits_float.onnx" if is_float else "digits.onnx"),
+                tmp_path / "model.onnx")
+    shutil.copy(DIGITS / "digits_samples.npz", tmp_path / "samples.npz")
+    shutil.copy(ROOT / "examples" / "matmul.asm", tmp_path)
+    shutil.copy(ROOT / "examples" / "vta_config.json", tmp_path)
+    with np.load(DIGITS / "digits_test.npz") as data:
+        np.save(tmp_path / "image.npy", data["images"][0].astype(np.float32)[None, None])
+    if "matmul.mt" in words and words[0] != "asm":
+        good("asm", "matmul.asm", "-o", "matmul.mt", cwd=tmp_path)
+        program = microtron.load_program(tmp_path / "matmul.mt")
+        for tensor in program.tensors:
+            np.save(tmp_path / f"{tensor.name}.npy", np.zeros(tensor.shape, tensor.dtype))
+    printed = good(*words, cwd=tmp_path)
+    outputs = [Path(word.partition("=")[2] or word) for before, word in pairwise(words)
+               if before == "-o"]
+    assert printed or outputs
+    for each in outputs:
+        assert (tmp_path / each).stat().st_size > 0
