@@ -242,10 +242,13 @@ def _print_safe(path: str, verdict: Verdict) -> None:
                f"most {most} in a counter, {verdict.accesses} accesses")
 
 
+WITH_OPERATORS = (["kernel"], ["completion"])       # commands that list them all
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run_command(lambda: parser(with_operators=given[:1] == ["kernel"]), given))
+    sys.exit(run_command(lambda: parser(with_operators=given[:1] in WITH_OPERATORS), given))
 
 
 @cache

@@ -33,7 +33,7 @@ complete -o filenames -F _microtron microtron
 ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
-def completion(shell: Annotated[str, typer.Argument(
+def completion(context: typer.Context, shell: Annotated[str, typer.Argument(
         metavar="SHELL", help="bash, zsh or fish.")] = "bash") -> None:
     """Print a script with which a shell completes options.
 
@@ -44,13 +44,11 @@ def completion(shell: Annotated[str, typer.Argument(
     """
     if shell not in SHELLS:
         raise MicrotronError(f"there is no completion for {shell!r}, only for {', '.join(SHELLS)}")
-    write_text(SHELLS[shell](words_of_commands()))
+    write_text(SHELLS[shell](words_of_commands(context.find_root().command)))
 
 
-def words_of_commands() -> Words:
+def words_of_commands(whole: object) -> Words:
     """What may follow each command: the names below it, and its options."""
-    from ..main import parser
-
     found: Words = {}
 
     def visit(name: str, command: object) -> None:
@@ -60,7 +58,7 @@ def words_of_commands() -> Words:
         found[name] = [*below, *options, "--help"]
         for each, child in below.items():
             visit(f"{name} {each}".strip(), child)
-    visit("", parser(with_operators=True))
+    visit("", whole)
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from microtron.cli.machine import checks
 from microtron.cli.machine.completion import words_of_commands
+from microtron.cli.main import parser
 
 from ..command import bad, command, good
 
@@ -87,7 +88,7 @@ def test_bash_completes_commands_options_and_files(tmp_path):
 
 
 def test_every_shell_knows_every_option():
-    words = words_of_commands()
+    words = words_of_commands(parser(with_operators=True))
     assert {"report", "kernel conv2d", "doctor"} <= set(words)
     for shell in ("bash", "zsh", "fish"):
         script = good("completion", shell)

@@ -184,7 +184,7 @@ def test_the_help_lists_every_command_once_in_a_group_and_in_full():
     listed = re.findall(r"^  ([a-z]+)  +\S", text, re.MULTILINE)
     assert sorted(listed) == sorted(typer.main.get_command(app).commands)
     assert not re.search(r"^  [a-z]+  .*\.\.\.$", text, re.MULTILINE)
-    assert re.findall(r"^([A-Z][^:]+):$", text, re.MULTILINE)[1:5] == list(GROUPS)
+    assert re.findall(r"^([A-Z][^:]+):$", text, re.MULTILINE)[1:] == list(GROUPS)
 
 
 # As a process.
