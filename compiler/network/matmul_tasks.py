@@ -79,6 +79,8 @@ def _product_of_activations(graph: Graph, node: Node, operation: MatMul, config:
     check_activation(right, "right side")
     *some, rows, inputs = left.shape
     *others, _, outputs = right.shape
+    if not others:                  # one matrix for all rows
+        some, rows = [], prod(left.shape[:-1])
     if some != others:
         raise RefusalError("one side is repeated to meet the other")
     matrices, as_left = prod(some), _takes_results(config)

@@ -144,11 +144,19 @@ def test_what_lies_beside_the_channels_of_a_result_does_not_count():
     net.check(tiny, "scores")
 
 
-def test_matrices_that_are_repeated_are_refused():
+def test_one_matrix_for_several_images():
     net = Attention((2, BLOCK, BLOCK))
     net.project("k", "x", BLOCK)
     net.builder.add("one", Reshape(x="k", shape=(2 * BLOCK, BLOCK)))
     net.multiply("scores", "k", net.builder.add("turned", Transpose(x="one", order=(1, 0))))
+    assert hosted(net.check(tiny, "scores")) == []
+
+
+def test_matrices_that_are_repeated_are_refused():
+    net = Attention((2, BLOCK, BLOCK))
+    net.project("k", "x", BLOCK)
+    net.builder.add("one", Reshape(x="k", shape=(1, 2 * BLOCK, BLOCK)))
+    net.multiply("scores", "k", net.builder.add("turned", Transpose(x="one", order=(0, 2, 1))))
     network = net.check(tiny, "scores")
     assert "repeated to meet the other" in network.decisions["scores"].reason
 
