@@ -40,6 +40,7 @@ function percent(part) {
 
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return "";
+  if (seconds === 0) return "0 s";
   for (const [scale, unit] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]]) {
     if (seconds >= scale) return `${(seconds / scale).toPrecision(4)} ${unit}`;
   }

@@ -4,41 +4,40 @@
 const MAP_HEIGHT = 64;
 
 function planSection(run) {
-  const plans = run.plans.filter((each) => each.tensors.length);
-  if (!plans.length) return null;
+  const tensors = run.plans.flatMap((plan) => plan.tensors);
+  if (!tensors.length) return null;
+  const most = (name) => run.plans.reduce((largest, plan) => Math.max(largest, plan[name]), 0);
   return section("plan", "Memory plan", "Activations between layers, in DRAM: a box for each tensor, "
-    + "from its first byte stored to its last byte loaded, at its place in the arena.",
-    ...plans.slice(0, 24).map((plan) => planChart(run, plan)),
-    plans.length > 24 ? element("p", {}, `… and ${plans.length - 24} more programs`) : null);
+    + "from its first byte stored to its last byte loaded, at its place in the arena of its program. "
+    + `${count(most("peak"))} bytes at most, ${count(most("total"))} without reuse.`,
+    planChart(tensors, Math.max(most("peak"), 1), run.timeline.cycles));
 }
 
-function planChart(run, plan) {
+function planChart(tensors, top, cycles) {
   const [width, height, left, bottom] = [1100, 240, 70, 26];
-  const top = Math.max(plan.peak, ...plan.tensors.map((each) => each.offset + each.bytes), 1);
-  const x = (time) => left + (width - left - 6) * (time - plan.base) / Math.max(plan.cycles, 1);
+  const x = (time) => left + (width - left - 6) * time / Math.max(cycles, 1);
   const y = (place) => 6 + (height - bottom - 6) * (1 - place / top);
   const palette = ["load", "bus", "alu", "store", "cpu", "gemm"];
   const ticks = [0, 0.25, 0.5, 0.75, 1];
-  return element("div", { class: "plan" }, element("p", { class: "reason" },
-    `step ${plan.step}: ${count(plan.peak)} bytes at most, ${count(plan.total)} without reuse`),
-    drawn("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img",
-      "aria-label": "Tensors in memory over time" },
-      ...ticks.flatMap((each) => [
-        drawn("line", { class: "grid", x1: left, x2: width - 6, y1: y(each * top),
-          y2: y(each * top) }),
-        drawn("text", { class: "axis", x: left - 6, y: y(each * top) + 4, "text-anchor": "end" },
-          bytes(each * top)),
-        drawn("text", { class: "axis", x: x(plan.base + each * plan.cycles), y: height - 8,
-          "text-anchor": each === 1 ? "end" : "middle" }, short(plan.base + each * plan.cycles))]),
-      ...plan.tensors.map((each, i) => drawn("rect", { x: x(each.first),
-        width: Math.max(1, x(each.last) - x(each.first)), y: y(each.offset + each.bytes),
-        height: Math.max(1, y(each.offset) - y(each.offset + each.bytes)), "fill-opacity": 0.75,
-        fill: `var(--${palette[i % palette.length]})`, stroke: "var(--back)" },
-        drawn("title", {}, `${each.name}: ${count(each.bytes)} bytes at ${count(each.offset)}, `
-          + `cycles ${count(each.first)} to ${count(each.last)}`)))));
+  return drawn("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img",
+    "aria-label": "Tensors in memory over time" },
+    ...ticks.flatMap((each) => [
+      drawn("line", { class: "grid", x1: left, x2: width - 6, y1: y(each * top),
+        y2: y(each * top) }),
+      drawn("text", { class: "axis", x: left - 6, y: y(each * top) + 4, "text-anchor": "end" },
+        bytes(each * top)),
+      drawn("text", { class: "axis", x: x(each * cycles), y: height - 8,
+        "text-anchor": each === 1 ? "end" : "middle" }, short(each * cycles))]),
+    ...tensors.map((each, i) => drawn("rect", { x: x(each.first),
+      width: Math.max(1, x(each.last) - x(each.first)), y: y(each.offset + each.bytes),
+      height: Math.max(1, y(each.offset) - y(each.offset + each.bytes)), "fill-opacity": 0.75,
+      fill: `var(--${palette[i % palette.length]})`, stroke: "var(--back)" },
+      drawn("title", {}, `${each.name}: ${count(each.bytes)} bytes at ${count(each.offset)}, `
+        + `cycles ${count(each.first)} to ${count(each.last)}`))));
 }
 
 async function scratchpadSection(run) {
+  if (!run.timeline.programs.length) return null;
   if (!run.scratchpads.length) {
     return section("scratchpads", "Scratchpads", "The program is too long for maps of scratchpads.");
   }

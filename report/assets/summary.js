@@ -35,7 +35,7 @@ function summarySection(run) {
     card(duration(totals.accelerator_seconds), `at ${run.clock}`, "accelerator_seconds"),
     card(duration(totals.end_to_end_seconds), "from end to end, with the CPU",
       "end_to_end_seconds"),
-    card(percent(totals.accelerator_utilization), "utilization of the MAC array",
+    card(percent(totals.accelerator_utilization) || "–", "utilization of the MAC array",
       "accelerator_utilization"),
     card(totals.bound ? percent(totals.accelerator_efficiency) : "–",
       totals.bound ? `of the bound, ${count(totals.bound)} cycles; ${limit}` : limit,

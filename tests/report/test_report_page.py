@@ -225,4 +225,5 @@ def test_a_network_without_the_accelerator_is_shown(show, tmp_path):
     model = microtron.compile(builder.graph(("y",)), "tiny")
     browser = show({"floats": inspect_model(model)})
     assert texts(browser, "[data-figure=cycles] b") == ["0"]
+    assert "Scratchpads" not in texts(browser, "h2")
     save_report(model, tmp_path / "floats.html")
