@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import microtron
 from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.evaluate_graph import evaluate
 from microtron.compiler.graph.operations.data_movement.shape import Reshape, Transpose
@@ -114,6 +115,15 @@ def test_heads_of_whole_tiles_follow_their_projections_in_one_program():
     assert [[layer.node for layer in step.layers] for step in network.steps] == [
         ["q", "k", "v", "scores"], ["weighted", "out"]]
     assert network.decisions["keys"].where == network.decisions["joined"].where == Where.VIEW
+
+
+def test_schedules_that_were_timed_together_give_the_same():
+    """With a cost, results may stay on the chip and layers may overlap."""
+    net = attention(1, 3 * BLOCK, 2 * BLOCK, 3, 2 * BLOCK)
+    graph = net.builder.graph(("out",))
+    x = net.rng.integers(-128, 128, graph.type_of("x").shape).astype(np.int8)
+    found = microtron.compile(graph, "tiny").run({"x": x}, device="cycle").outputs["out"]
+    np.testing.assert_array_equal(found, evaluate(graph, {"x": x})["out"])
 
 
 def test_a_transpose_that_the_cpu_reads_is_computed():
