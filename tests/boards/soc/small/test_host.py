@@ -11,6 +11,7 @@ from microtron.boards.facts.catalogue import find_board
 from microtron.boards.soc.small.host import Host
 from microtron.boards.soc.small.sdr_chip import read_chip
 
+from ....hw.simulate import PERIOD as CLOCK_PERIOD
 from ....hw.simulate import kept, simulate
 
 MEMORY, REGISTERS = 0x4000_0000, 0x9000_0000
@@ -28,9 +29,19 @@ def command(kind: int, address: int, *words: int, count: int | None = None) -> b
 
 
 async def wait(ctx, cycles: int):
-    """As `repeat`, which does not end well when a simulation begins anew."""
-    for _ in range(cycles):
+    """Wait until just after a clock edge, without waking up at those before it. (`repeat` does not
+    survive a reset of the simulator.)"""
+    if cycles > 1:
+        await ctx.delay((cycles - 0.75) * CLOCK_PERIOD)
+    if cycles:
         await ctx.tick()
+
+
+async def rise(ctx, signal):
+    """Wait until a signal is high at a clock edge."""
+    if not ctx.get(signal):
+        await ctx.posedge(signal)
+    await ctx.tick()
 
 
 class Bench:
@@ -82,8 +93,8 @@ class Bench:
 
     async def _hear(self, ctx):
         while True:
-            while (await ctx.tick().sample(self.unit.tx))[-1]:
-                pass
+            await ctx.negedge(self.unit.tx)
+            await ctx.tick()
             await wait(ctx, BIT // 2)
             byte = 0
             for bit in range(8):
@@ -98,8 +109,7 @@ class Bench:
         while True:
             ctx.set(port.done, 0)
             ctx.set(port.data_in, self.rng.getrandbits(32))
-            if not (await ctx.tick().sample(port.asks))[-1]:
-                continue
+            await rise(ctx, port.asks)
             await wait(ctx, self.rng.randint(1, BIT - 4))
             assert ctx.get(port.asks)
             address = ctx.get(port.address)
@@ -117,6 +127,8 @@ class Bench:
             ready = self.rng.random() < 0.5
             ctx.set(bus.awready, ready)
             ctx.set(bus.wready, ready)
+            if not ctx.get(bus.awvalid):
+                await ctx.posedge(bus.awvalid)
             _, _, valid, address, data, strobes = await ctx.tick().sample(
                 bus.awvalid & bus.wvalid, bus.awaddr, bus.wdata, bus.wstrb)
             if valid and ready:
@@ -135,6 +147,8 @@ class Bench:
             ctx.set(bus.rdata, self.rng.getrandbits(32))
             ready = self.rng.random() < 0.5
             ctx.set(bus.arready, ready)
+            if not ctx.get(bus.arvalid):
+                await ctx.posedge(bus.arvalid)
             _, _, valid, address = await ctx.tick().sample(bus.arvalid, bus.araddr)
             if valid and ready:
                 ctx.set(bus.arready, 0)
