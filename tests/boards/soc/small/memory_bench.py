@@ -216,6 +216,8 @@ class Bench:
 async def until(ctx, signal, *others):
     """Past the clock edge at which a signal is high, and what others are there."""
     while True:
+        if not ctx.get(signal):
+            await ctx.posedge(signal)
         _, _, high, *rest = await ctx.tick().sample(signal, *others)
         if high:
             return rest
