@@ -107,7 +107,7 @@ def _environment(module: str, results: Path, seed: int, settings: dict[str, str]
             "MODULE": module, "TOPLEVEL": BENCH, "TOPLEVEL_LANG": "verilog",
             "RANDOM_SEED": str(seed), "COCOTB_RESULTS_FILE": str(results),
             "COCOTB_ANSI_OUTPUT": "0",
-            "COCOTB_REWRITE_ASSERTION_FILES": "cocotb_*.py",    # else NumPy is compiled anew
+            "PYGPI_ENTRY_POINT": "cocotb_entry:start", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             **{name.upper(): value for name, value in settings.items()}}
 
 
