@@ -57,9 +57,14 @@ def read_layers(path: Path) -> list[Description]:
         raise MicrotronError(f"{path}: {quote(given)} must be an array of 1 to {MOST_LAYERS} "
                              f"descriptions of layers")
     try:
-        return distinct(parse_layer(each, f"layer {number}") for number, each in enumerate(given))
+        found = distinct(parse_layer(each, f"layer {number}") for number, each in enumerate(given))
     except PointError as error:
         raise MicrotronError(f"{path}: {error}") from None
+    for layer in found:
+        if not can_schedule(layer):
+            raise MicrotronError(f"{path}: {layer.operator} has no schedule of its own to choose: "
+                                 f"leave it out")
+    return found
 
 
 def layers_of_network(path: Path, config: Config) -> list[Description]:

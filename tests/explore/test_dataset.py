@@ -185,7 +185,9 @@ def test_commands_refuse_bad_input_in_one_line(tmp_path, arguments, message):
 
 
 def test_a_list_that_is_none_is_refused(tmp_path):
-    for text in ("{}", "[]", "[", "[3]", "[" * 100_000):
+    transposed = {"operator": "transposed", "height": 4, "width": 4, "channels_in": 4,
+                  "channels_out": 4, "stride": 2}
+    for text in ("{}", "[]", "[", "[3]", "[" * 100_000, json.dumps([transposed])):
         (tmp_path / "l.json").write_text(text)
         with pytest.raises(MicrotronError, match=r"l\.json: "):
             read_layers(tmp_path / "l.json")

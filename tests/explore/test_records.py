@@ -77,6 +77,14 @@ def test_a_point_that_cannot_be_is_refused_with_its_place(path, value, message):
     assert Record(asked, current_sources("layer"), {}).state is State.FOREIGN
 
 
+def test_an_operator_of_several_parts_is_no_point():
+    asked = {**point_of().to_json(), "layer": {
+        "operator": "transposed", "height": 4, "width": 4, "channels_in": 4, "channels_out": 4,
+        "stride": [2, 2]}}
+    with pytest.raises(PointError, match="transposed: has no schedule of its own"):
+        parse_point(asked)
+
+
 def test_a_missing_field_is_named():
     with pytest.raises(PointError, match=r"layer: conv2d: missing .*'channels_in'"):
         parse_layer({"operator": "conv2d", "height": 3, "width": 3, "channels_out": 3})
