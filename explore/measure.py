@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 
 from ..base.errors import ExecutionError
@@ -113,11 +113,14 @@ def _here(path: Path, groups: Iterable[Group]) -> Generator[tuple[Group, int]]:
 
 def _in_processes(path: Path, groups: Iterable[Group],
                   workers: int) -> Generator[tuple[Group, int]]:
-    """The groups in the order in which they get done."""
-    Records(path).close()                       # what is wrong with it is said here
+    """The groups in the order in which they get done. The first one is measured here: what is
+    wrong with the store is said here, and code that is compiled at its first use is compiled once,
+    not by every process."""
+    rest = iter(groups)
+    yield from _here(path, islice(rest, 1))
     waiting: dict[Future[int], Group] = {}
     with worker_pool(workers) as pool:
-        for group in groups:
+        for group in rest:
             waiting[pool.submit(measure_group, path, group)] = group
             if len(waiting) >= AHEAD * workers:
                 yield from _take_finished(waiting)
