@@ -135,7 +135,7 @@ def _image_by_image(operation: Operation, reads: _Reads) -> Operation:
 def _matmul(operation: MatMul, reads: _Reads) -> Operation:
     left, right = (reads.shapes[each] for each in (operation.left, operation.right))
     if operation.right not in reads.by_image:
-        if len(right) > 2 and (len(right) >= len(left) and right[0] != 1):
+        if len(right) > 2 and len(right) >= len(left) and right[0] != 1:
             raise GraphError("its matrices differ along the first axis")
         return _image_by_image(operation, reads)
     if operation.left not in reads.by_image or len(left) != len(right) or len(left) < 3 or (

@@ -105,9 +105,16 @@ def test_operations_that_keep_images_apart(operations):
     ([lambda x: Tile(x=x, repeats=(1, 2, 1))], "nothing is known"),
     ([lambda x: Reshape(x=x, shape=(4, 6)), lambda x: MatMul(left="other", right=x),
       lambda x: Reshape(x=x, shape=(1, 2, 6))], "both sides must have images"),
-], ids=("moved", "sum", "constant", "output", "softmax", "joined", "cut", "unknown", "weights"))
+    ([lambda x: Reshape(x=x, shape=(4, 6)), add("x")], "n0 is repeated along the first axis"),
+    ([lambda x: Reshape(x=x, shape=(4, 1, 6)), lambda x: MatMul(left=x, right="several"),
+      lambda x: Reshape(x=x, shape=(1, 4, 5))], "its matrices differ along the first axis"),
+    ([lambda x: Pad(x=x, before=(1, 0, 0), after=(0, 0, 0))], "it adds to the first axis"),
+    ([lambda x: Resize(x=x, shape=(2, 4, 6))], "it resizes the first axis"),
+], ids=("moved", "sum", "constant", "output", "softmax", "joined", "cut", "unknown", "weights",
+        "repeated", "matrices", "border", "resized"))
 def test_operations_that_mix_images_are_refused(operations, reason):
-    graph = real_graph(*operations, square=numbers(4, 6), other=numbers(2, 4))
+    graph = real_graph(*operations, square=numbers(4, 6), other=numbers(2, 4),
+                       several=numbers(4, 6, 5))
     with pytest.raises(GraphError, match=reason):
         set_batch(graph, 2)
 
