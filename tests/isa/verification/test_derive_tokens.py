@@ -8,9 +8,19 @@ import pytest
 from microtron.base.errors import IsaError, VerificationError
 from microtron.isa.config import base, tiny
 from microtron.isa.faults import Fault
-from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync
+from microtron.isa.instructions import (
+    AluI,
+    Buffer,
+    Engines,
+    Gemm,
+    Load,
+    MicroOp,
+    Store,
+    Sync,
+    Window,
+)
 from microtron.isa.program import Access, Program, Segment
-from microtron.isa.stream import decode, encode
+from microtron.isa.stream import decode, encode, encode_micro_ops
 from microtron.isa.verification.derive_tokens import with_tokens
 from microtron.isa.verification.verifier import inspect, verify
 from microtron.sim.cycle.run import run_cycles
@@ -34,6 +44,17 @@ def test_double_buffering_pairs_each_load_with_its_gemm():
 def test_one_token_covers_earlier_instructions_of_the_same_engine():
     waits = tokens_of(Load(sram=0), Load(sram=1), Gemm(loops=(1, 1, 2), src_stride=(0, 0, 1)))
     assert waits == [(0, 0), (0, Engines.GEMM), (Engines.LOAD, 0)]
+
+
+@pytest.mark.parametrize(("tile", "waits"), [(2, 0), (3, Engines.GEMM), (5, Engines.GEMM), (6, 0)])
+def test_what_reads_a_sum_waits_for_the_window_that_makes_it(tile, waits):
+    window = Window(loops=(1, 1, 5), dst_stride=(0, 0, 1), src_stride=(0, 0, 1))
+    place = Load(buffer=Buffer.UOP, segment=1)          # whose sums begin at tile 3
+    reads = AluI(src=tile, dst=tile, target=Buffer.OUT)
+    segments = (*MEMORY, Segment("micro_ops", 8, Access.READ,
+                                 encode_micro_ops([MicroOp(dst=3)]).view(np.uint8)))
+    program = with_tokens(Program(base, encode([place, window, reads, Sync()]), segments))
+    assert decode(program.code)[2].wait == waits
 
 
 def test_a_store_and_a_later_load_of_the_same_bytes_are_ordered():
