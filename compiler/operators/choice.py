@@ -37,7 +37,7 @@ class Remembering(Protocol):
 
 
 CLOSE = 1.02                # to the bound: there is nothing left to gain
-TRIALS = 3                  # programs that are compiled and timed, at most
+TRIALS = 8                  # programs that are compiled and timed, at most
 INSTRUCTIONS = 600          # of these programs together, after which no other is tried
 UNSURE = 1.06               # by this factor, estimates err
 LOOKED_AT = 64              # candidates from which the trials are taken

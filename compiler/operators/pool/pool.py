@@ -257,7 +257,9 @@ class PoolForm(TensorForm):
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config
         data = pack_activations(given["data"], config, memory_block(config, config.block_out))
-        return {"data": data.reshape(self.shapes["data"]), **position_operands(self.spec, config)}
+        return {"data": data.reshape(self.shapes["data"]), **(
+            {"parameters": parameters(self.spec, config)} if self.factors is None
+            else position_operands(self.spec, config))}
 
     def unpack(self, output: Array) -> Array:
         tiles = wide_tiles(output, self.config, self.config.block_out)
@@ -273,8 +275,8 @@ def separable(spec: Pool) -> bool:
     return height > 1 and width > 1 and (few or apart < outputs * height * width)
 
 
-def form_of(spec: Pool, config: Config) -> PoolForm:
-    """What is computed."""
+def form_of(spec: Pool, config: Config, *, by_factors: bool = True) -> PoolForm:
+    """What is computed, with factors of positions if they do, or with parameters of each."""
     images, blocks = (blocks_of(spec.images, config.batch),
                       blocks_of(spec.channels, config.block_out))
     tile = (config.batch, config.block_out)
@@ -298,12 +300,13 @@ def form_of(spec: Pool, config: Config) -> PoolForm:
     else:
         sums = compute("sums", shape, lambda n, c, y, x, b, j: combine(
             padded[n, c, y * sy + ky * dy, x * sx + kx * dx, b, j], ky, kx))
-    sides = (1, 1) if spec.has_factors else tuple(len(side) for side in spec.sides())
+    by_factors = by_factors and spec.has_factors
+    sides = (1, 1) if by_factors else tuple(len(side) for side in spec.sides())
     sets = 3 if spec.ties_to_even else 1
     given = placeholder("parameters", (*sides, sets, PARAMETER_TILES, *tile), "int32")
     function, value, factors = spec.requantization(), sums, None
     steps: dict[Tensor, Intrinsic] = {}
-    if spec.has_factors:
+    if by_factors:
         factors, value = multiply_by_position(spec, sums)
         steps[value] = element_wise(config, AluOp.MUL)
     if spec.ties_to_even:

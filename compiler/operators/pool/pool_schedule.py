@@ -217,7 +217,8 @@ def _is_in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
     """With sums of the ALU, and of the MAC array if it can make them."""
     summed = average.form_of(spec, config)
-    return [form_of(spec, config), *([] if summed is None else [summed])]
+    alone = [form_of(spec, config, by_factors=False)] if spec.has_factors else []
+    return [form_of(spec, config), *alone, *([] if summed is None else [summed])]
 
 
 def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Callable[..., Result]:

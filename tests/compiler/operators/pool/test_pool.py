@@ -171,6 +171,16 @@ def test_the_expressions_mean_what_the_program_computes(spec):
     check_meaning(spec, form_of(spec, replace(tiny, batch=2)))
 
 
+@pytest.mark.parametrize("rounding", [Rounding.AWAY, Rounding.EVEN])
+def test_positions_have_factors_or_parameters_of_their_own(rounding):
+    spec = spec_for(Kind.AVERAGE, WINDOWS[2], rounding=rounding, zero_point_in=-7)
+    for by_factors in (True, False):
+        form = form_of(spec, tiny, by_factors=by_factors)
+        assert (form.factors is not None) == by_factors
+        assert (form.parameters.shape[:2] == (1, 1)) == by_factors
+        check_meaning(spec, form)
+
+
 def test_windows_outside_the_image_are_refused():
     with pytest.raises(CompileError, match="windows that lie outside the image altogether"):
         spec_for(Kind.MAX, {"kernel": (2, 2), "pad": (2, 0, 0, 0)})
