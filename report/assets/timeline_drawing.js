@@ -87,7 +87,7 @@ class Drawing {
 
   label(text, x, y, room, colour) {
     if (room < 24) return;
-    const most = Math.floor(room / 6.2);
+    const most = Math.floor(room / 6.9);            // pixels of a character
     this.context.fillStyle = colour;
     this.context.fillText(text.length > most ? `${text.slice(0, most - 1)}…` : text, x, y);
   }

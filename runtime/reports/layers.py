@@ -29,6 +29,8 @@ from ..clock import Clock
 from ..models.compiled_model import CompiledModel, NodeReport, ProgramStep
 from ..times.end_to_end import EndToEnd
 from ..times.host_times import HostTimes, Source
+from .html_table import html_table
+from .units import abbreviate, duration, percent
 
 TimeHost = Callable[[CompiledModel], HostTimes]     # what the CPU's half takes
 
@@ -77,6 +79,18 @@ class Inspection:
     @property
     def cycles(self) -> int:
         return sum(each.cycles or 0 for each in self.reports)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the layers as a table."""
+        rows = [(cost.node.title, cost.node.operator, cost.node.where.value, cost.node.reason,
+                 abbreviate(cost.bound), cost.limit,
+                 "↓" if cost.with_next else abbreviate(cost.cycles), percent(cost.efficiency),
+                 abbreviate(cost.bytes), duration(cost.seconds))
+                for cost in self.layers if cost.node.where in (Where.ACCELERATOR, Where.CPU)]
+        return html_table(
+            f"{self.model.name}: {self.cycles:,} cycles, {duration(self.end_to_end.seconds)} from "
+            f"end to end", ("layer", "operator", "on", "reason", "bound", "limited by", "cycles",
+                            "efficiency", "bytes", "time"), rows)
 
     def totals(self) -> PlainData:
         """Of the whole model. Cycles, bound, efficiency and bytes are the accelerator's alone;
