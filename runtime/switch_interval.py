@@ -1,8 +1,8 @@
-"""Short turns for Python's threads, while one of them hands work to LLVM.
+"""A shorter switch interval for Python's threads while one of them calls LLVM.
 
-A thread that comes back from LLVM waits for the end of another's turn, which Python makes 5 ms. For
-a module there are dozens of such calls, most of them short: while another thread computes in
-Python, LLVM would mostly wait, and the processor that it could use with it.
+A thread that returns from LLVM waits for the GIL, which another thread holds for up to 5 ms. A
+module takes dozens of such calls, most of them short: while another thread computes in Python, LLVM
+would be idle most of the time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 from threading import Lock
 from types import TracebackType
 
-TURN = 1e-4             # seconds
+INTERVAL = 1e-4         # seconds
 
 
-class ShortTurns:
-    """A context that any number of threads may be in. Python is as it was when the last leaves."""
+class ShortSwitchInterval:
+    """A context that any number of threads may enter. The last to leave restores the interval."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -26,7 +26,7 @@ class ShortTurns:
         with self._lock:
             if not self._inside:
                 self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(TURN, self._usual))
+                sys.setswitchinterval(min(INTERVAL, self._usual))
             self._inside += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -37,4 +37,4 @@ class ShortTurns:
                 sys.setswitchinterval(self._usual)
 
 
-short_turns = ShortTurns()
+short_switch_interval = ShortSwitchInterval()

@@ -8,10 +8,10 @@ from ...isa.config import Config
 
 
 def write_verilog(config: dict[str, int], target: str | None = None,
-          multipliers: int | None = None) -> None:
+                  multipliers: int | None = None) -> None:
     """Write microtron.v, with multipliers as a part has them."""
     from ...hw.targets import find_target
     from ...hw.top import verilog
 
-    arranged = None if target is None else find_target(target, multipliers)
-    Path("microtron.v").write_text(verilog(Config(**config), arranged), encoding="utf-8")
+    part = None if target is None else find_target(target, multipliers)
+    Path("microtron.v").write_text(verilog(Config(**config), part), encoding="utf-8")

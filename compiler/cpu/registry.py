@@ -43,8 +43,8 @@ class BufferOperand:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """An expression that is computed in a way of its own on a processor. What its schedule does
-    not arrange, because it was computed before, is arranged by default."""
+    """An expression with its own schedule on a processor. Tensors that it does not schedule,
+    because they were computed before, get the default schedule."""
 
     tensor: Tensor
     schedule: Callable[[Schedule, Target], None]

@@ -63,9 +63,9 @@ class Steps:
     parts: Column = 1          # into which a piece, and the results of a step, are cut
 
     def cycles(self, config: Config, memory: MemoryTiming) -> Column:
-        """Steps follow one another at the pace of the slowest engine; the first loads, and the
-        last requantization and store, overlap with nothing. Loads run one step ahead, so that
-        what the first step of a group loads does not overlap with the others."""
+        """The slowest engine limits the rate of steps; the first loads, and the last requantization
+        and store, overlap with nothing. Loads run one step ahead, so that those of the first step
+        of a group do not overlap with the others."""
         latency = memory.read_latency + ROUND_TRIP
         beat = memory.cycles_per_beat / config.bus_bytes
         fetch = INSTRUCTION_BYTES * beat

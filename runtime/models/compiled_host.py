@@ -23,7 +23,7 @@ from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, GraphError, TensorType
 from ...compiler.operators.layout import Layout
 from ..devices.device import Bytes
-from ..switch_interval import short_turns
+from ..switch_interval import short_switch_interval
 from .host import Nodes, Pack, Unpack
 from .kernel_code import functions_of
 from .thread_pool import Run, Step, pool_of, share_of, thread_count
@@ -154,5 +154,5 @@ class CompiledBackend:
         return self._compiler.submit(self._load, part)
 
     def _load(self, part: Part) -> LoadedPart:
-        with short_turns:
+        with short_switch_interval:
             return LoadedPart(part, self.threads, optimize=self.optimize)

@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from microtron.runtime.switch_interval import TURN, ShortTurns
+from microtron.runtime.switch_interval import INTERVAL, ShortSwitchInterval
 
 
 def test_turns_are_short_until_the_last_leaves():
-    usual, turns = sys.getswitchinterval(), ShortTurns()
+    usual, turns = sys.getswitchinterval(), ShortSwitchInterval()
     with turns:
         with turns:
-            assert sys.getswitchinterval() == pytest.approx(TURN)
-        assert sys.getswitchinterval() == pytest.approx(TURN)
-    assert sys.getswitchinterval() == usual > TURN
+            assert sys.getswitchinterval() == pytest.approx(INTERVAL)
+        assert sys.getswitchinterval() == pytest.approx(INTERVAL)
+    assert sys.getswitchinterval() == usual > INTERVAL

@@ -75,7 +75,7 @@ def _substitute(edit: Edit, axis: int, name: str, node: Node) -> bool:
 def _real(graph: Graph, axis: int, where: Where, result: TensorType) -> _Prelu | None:
     """Where(x < 0, Quantize(x × slopes), Quantize(x)), as moves of integers leave it."""
     below = graph.nodes.get(where.condition)
-    product, right = (_quantized(graph, each) for each in (where.left, where.right))
+    product, right = (_quantize_input(graph, each) for each in (where.left, where.right))
     if below is None or product is None or right is None or (
             not isinstance(below.operation, Compare)
             or below.operation.kind != CompareKind.LESS):
@@ -123,7 +123,7 @@ def _by_channel(slopes: Array, x: TensorType, axis: int) -> Array | None:
     return slopes.reshape(-1)
 
 
-def _quantized(graph: Graph, name: str) -> str | None:
+def _quantize_input(graph: Graph, name: str) -> str | None:
     """The real numbers that a tensor is quantized from."""
     node = graph.nodes.get(name)
     return node.operation.x if node is not None and isinstance(node.operation, Quantize) and (

@@ -24,8 +24,8 @@ def shared(design, multipliers, **changes):
     return word
 
 
-def arranged(design, seed=0):
-    """What was done, and the module afterwards; its outputs must not notice."""
+def pass_result(design, seed=0):
+    """What the passes report, and the module after them, whose outputs must be the same."""
     before = design.module()
     after = copy.deepcopy(before)
     found = run_passes([after], DIES["25"])
@@ -48,7 +48,7 @@ def test_each_multiplier_of_many_readers_gets_its_own_register_and_logic_follows
     word = shared(design, MANY, **changes)
     kinds = {name: cell["parameters"] for name, cell in design.cells.items()
              if cell["connections"].get("Q") in ([bit] for bit in word)}
-    found, module = arranged(design)
+    found, module = pass_result(design)
     assert found == Counter({COPIES: MANY * BITS})
     copies = [name for name in module["cells"] if COPY in name]
     assert len(copies) == MANY * BITS
@@ -67,7 +67,7 @@ def test_a_register_that_few_multipliers_read_is_not_copied(multipliers, luts):
     for number in range(luts):
         design.show(f"more_{number}", [design.lut(*word)])
     cells = set(design.cells)
-    found, module = arranged(design)
+    found, module = pass_result(design)
     assert not found.total()
     assert set(module["cells"]) == cells
 
@@ -78,7 +78,7 @@ def test_what_is_no_neighbour_of_one_multiplier_reads_the_old_register():
     design.show("shown", word[:1])
     design.show("other", [design.lut(*word)])
     old, = (name for name, cell in design.cells.items() if cell["connections"].get("Q") == word[2:])
-    _, module = arranged(design)
+    _, module = pass_result(design)
     assert readers(module, old) == ["LUT4"]
 
 
@@ -95,7 +95,7 @@ def test_what_a_design_computes_stays_the_same(seed):
         design.show(f"product_{number}", design.registered(design.multiplier(*operands), **kind))
         design.show(f"parity_{number}", [
             design.lut(*(rng.choice(rng.choice(known)) for _ in range(rng.randint(1, 4))))])
-    arranged(design, seed)
+    pass_result(design, seed)
 
 
 def test_the_blocks_of_a_design_that_fills_a_part_get_places():
@@ -103,7 +103,7 @@ def test_the_blocks_of_a_design_that_fills_a_part_get_places():
     word = design.given("word")
     for number in range(len(DIES["25"].sites("MULT18X18D"))):
         design.show(f"product_{number}", design.multiplier(word, design.given(f"other_{number}")))
-    found, module = arranged(design)
+    found, module = pass_result(design)
     assert found[PLACES] == len({cell["attributes"]["BEL"] for cell in module["cells"].values()})
 
 
