@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import microtron
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Buffer
 from microtron.isa.verification.order.layout import prepare
+from microtron.report import page
 from microtron.report.encoding import encode_array, encode_json
 from microtron.report.events import PlacedProgram
 from microtron.report.network_layout import lay_out
@@ -215,3 +218,15 @@ def test_a_program_without_code_worth_showing_is_shown():
     program = random_program(tiny, 0)
     model = model_of_program(replace(program, labels={}), "x")
     assert [each.name for each in model.nodes] == ["program"]
+
+
+def test_assets_are_small_and_all_of_them_are_in_the_page():
+    folder = Path(page.__file__).parent / "assets"
+    assert {path.name for path in folder.iterdir()} == {*page.STYLES, *page.SCRIPTS}
+    for path in folder.iterdir():
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+    whole = b"".join(page.page_of("<title>", "1", [])).decode()
+    assert "<title>&lt;title&gt;</title>" in whole
+    addresses = set(re.findall(r"https?://[\w./]*", whole))
+    assert addresses == {"http://www.w3.org/2000/svg"}      # a name, which nobody fetches
+    assert "src=" not in whole
