@@ -38,7 +38,7 @@ def tune(
         seed: Seed = 0,
         store: StoreFile = None,
         as_json: AsJson = False) -> None:
-    """Search schedules of a network that are faster than the compiler's.
+    """Search for faster schedules of a network.
 
     Layers are searched one by one with exact simulation; then the whole stream is simulated, and
     what makes it faster is kept. Measurements go to a store and are never repeated.

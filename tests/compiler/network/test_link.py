@@ -7,7 +7,6 @@ import numpy as np
 import microtron
 from microtron.compiler.accelerator.emission.footprint import footprint
 from microtron.compiler.graph.evaluate_graph import evaluate_all
-from microtron.compiler.network import overlap
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.linking.dram_places import Place
 from microtron.compiler.network.linking.interleave_layers import (
@@ -15,6 +14,7 @@ from microtron.compiler.network.linking.interleave_layers import (
     halve_scratchpads,
     interleave,
 )
+from microtron.compiler.network.tuning import overlap
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import (
     Alu,
