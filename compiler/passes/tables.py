@@ -75,12 +75,21 @@ def _function(graph: Graph, name: str) -> dict[str, Node] | None:
     def visit_quantized(each: str, depth: int) -> bool:
         node = graph.nodes.get(each)
         if node is None or not isinstance(node.operation, Quantize) or (
-                node.type.dtype not in EIGHT_BITS or not visit(node.operation.x, depth)):
+                node.type.dtype not in EIGHT_BITS or _is_rescaled(graph, node.operation.x)
+                or not visit(node.operation.x, depth)):
             return False
         found[each] = node
         return True
 
     return found if visit(name, 0) else None
+
+
+def _is_rescaled(graph: Graph, name: str) -> bool:
+    """Whether a real tensor is only dequantized. Quantized again, it is computed by `Rescale`,
+    whose integers round some ties otherwise than the reals here: all readers must see the same
+    number. `compose_tables` makes a table of both."""
+    node = graph.nodes.get(name)
+    return node is not None and isinstance(node.operation, Dequantize)
 
 
 def _values(graph: Graph, node: Node, values: dict[str, Array]) -> Array:
