@@ -20,11 +20,14 @@ from onnx import TensorProto, helper
 from onnx.backend.test.runner import Runner
 
 from microtron.base.errors import MicrotronError
+from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.graph.types import GraphError
 from microtron.runtime.models.compiled_host import CompiledBackend
 from microtron.runtime.models.host import NumpyBackend
 from microtron.runtime.models.onnx_backend import MOST_KEPT, MicrotronBackend
 from microtron.runtime.models.tensors import InputError
+
+from ...emulated import EMULATED, run_part
 
 FILE = Path(__file__).with_name("onnx_backend_exclusions.toml")
 MOST_COMPILED = 1           # nodes of a kind
@@ -69,6 +72,39 @@ class Quick(MicrotronBackend):
 @pytest.mark.soak
 def test_the_nodes_of_onnx_pass_in_its_own_harness_all_of_them_compiled():
     check_nodes(MicrotronBackend)
+
+
+class EmulatedBackend(CompiledBackend):
+    """Machine code for a processor that an emulator has."""
+
+    def __init__(self, processor):
+        super().__init__(1)
+        self.processor = processor
+
+    def nodes(self, part):
+        compiled = compile_part(part, self.processor.target)
+        empty = {name: np.empty(part.type_of(name).shape, part.type_of(name).dtype)
+                 for name in part.outputs if part.type_of(name).size == 0}
+
+        def run(inputs):
+            outputs = run_part(compiled, inputs, self.processor) | empty
+            return {name: outputs[name] for name in part.outputs}
+
+        return run
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v4", "aarch64"])
+def test_the_nodes_of_onnx_pass_on_processors_of_both_families(name):
+    processor = EMULATED[name]
+    processor.check()
+
+    class OnProcessor(MicrotronBackend):
+        @classmethod
+        def prepare(cls, model, device="CPU", **options):
+            return super().prepare(model, device, backend=EmulatedBackend(processor), **options)
+
+    check_nodes(OnProcessor)
 
 
 def test_the_nodes_of_onnx_pass_in_its_own_harness_but_for_those_that_are_listed_with_a_reason():
