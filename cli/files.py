@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from ..base.errors import MicrotronError
 
 if TYPE_CHECKING:
+    from ..compiler.graph.graph import Graph
     from ..report.extra_table import ExtraTable
     from ..runtime.reports.layers import Inspection
 
@@ -78,3 +80,31 @@ def write_inspections(found: Mapping[str, Inspection], path: Path, *,
         write_report(found, path, tables=tables)
     if not silent:
         say(f"{path}: a report on {', '.join(found)}; open it in a browser")
+
+
+@contextmanager
+def dump_passes(folder: Path | None, *, silent: bool) -> Iterator[list[tuple[str, Graph]]]:
+    """A list for the graphs after each pass. They are written, if there is a folder, also if what
+    follows fails."""
+    graphs: list[tuple[str, Graph]] = []
+    if folder is not None:
+        from ..compiler.graph.dump_graphs import make_folder
+        make_folder(folder)
+    try:
+        yield graphs
+    except MicrotronError:
+        _dump(graphs, folder, silent=True)
+        raise
+    _dump(graphs, folder, silent=silent)
+
+
+def _dump(graphs: Sequence[tuple[str, Graph]], folder: Path | None, *, silent: bool) -> None:
+    if folder is None or not graphs:
+        return
+    from ..base.progress import report_progress
+    from ..compiler.graph.dump_graphs import dump_graphs
+
+    with report_progress(f"writing {folder}"):
+        dump_graphs(graphs, folder)
+    if not silent:
+        say(f"{folder}: {len(graphs)} graphs, for Netron")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, check_report, say, write_inspections, write_text
+from .files import AsJson, check_report, dump_passes, say, write_inspections, write_text
 from .objects import check_objects, write_network, write_network_objects
 from .options import (
     Limit,
@@ -78,10 +78,15 @@ def compile_(
         schedules: Annotated[Path | None, typer.Option(
             metavar="FILE", help="Schedules that microtron tune found for this network and "
                                  "configuration.")] = None,
+        dump: Annotated[Path | None, typer.Option(
+            "--dump-passes", metavar="DIR", help="Folder for the graph after each pass, as ONNX "
+                                                 "files that Netron shows.")] = None,
         as_json: AsJson = False) -> None:
     """Compile a network into a model image.
 
     Example: microtron compile model.onnx -o model.mt --config base
+
+    Example: microtron compile model.onnx -o model.mt --dump-passes passes
     """
     check_objects(cpu, objects)
     check_report(report)
@@ -91,17 +96,17 @@ def compile_(
         if part not in PARTS:
             raise MicrotronError(f"--show: there is no {part!r}; there are {', '.join(PARTS)}")
     if is_model(model) and model.suffix == ".mt":
-        if objects is None:
+        if objects is None or dump is not None:
             raise MicrotronError(f"{model} was compiled already; microtron inspect shows it")
         write_network(open_model(model, name, fixed, memory), cpu, objects, force=force,
                       as_json=as_json)
         return
     _check_is_file_of_model(model)
     from ..base.progress import report_progress
-    graphs: list[tuple[str, Graph]] = []
-    compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
-                        schedules=schedules,
-                        observe=lambda label, graph: graphs.append((label, graph)))
+    with dump_passes(dump, silent=as_json) as graphs:
+        compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
+                            schedules=schedules,
+                            observe=lambda label, graph: graphs.append((label, graph)))
     target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
         with report_progress(f"saving {target}"):

@@ -17,6 +17,7 @@ from onnx import helper, numpy_helper
 
 import microtron
 from microtron.compiler.graph.evaluate_graph import evaluate
+from microtron.compiler.passes.pipeline import PASSES
 from microtron.isa.image import program_image
 from microtron.sim.simulate import simulate
 
@@ -101,6 +102,22 @@ def test_what_happens_on_the_way_can_be_shown(files, tmp_path):
                  "cpu          softmax               softmax  no exponential in the ALU",
                  "plan:\nstep 0: "):
         assert part in text
+
+
+def test_the_graph_after_each_pass_is_written_as_onnx(files, tmp_path):
+    good("compile", files / "product.onnx", "--config", "tiny", "--dump-passes", "new/passes",
+         "-o", "m.mt", cwd=tmp_path)
+    dumped = sorted((tmp_path / "new" / "passes").glob("*.onnx"))
+    assert len(dumped) == len(PASSES) + 1
+    for path in dumped:
+        assert [each.op_type for each in onnx.load(path).graph.node] == [
+            "MatMul", "Dequantize", "Softmax"]
+
+
+def test_the_graphs_are_written_if_the_network_is_refused(files, tmp_path):
+    assert "softmax" in bad("compile", files / "product.onnx", "--require-accelerator",
+                            "--config", "tiny", "--dump-passes", "passes", cwd=tmp_path)
+    assert len(list((tmp_path / "passes").glob("*.onnx"))) == len(PASSES) + 1
 
 
 def test_open_shapes_are_given(files, tmp_path):
@@ -220,6 +237,8 @@ def test_a_trace_is_of_one_program(files, tmp_path):
     (("compile", "nothing.onnx"), "nothing.onnx: No such file"),
     (("compile", "program.mt"), "program.mt: not a network but an image of a program"),
     (("compile", "small.mt"), "small.mt was compiled already; microtron inspect shows it"),
+    (("compile", "small.mt", "--dump-passes", "passes"), "small.mt was compiled already"),
+    (("compile", "product.onnx", "--dump-passes", "small.mt"), "small.mt: the folder cannot be"),
     (("compile", "product.onnx", "--show", "all"), "--show: there is no 'all'; there are graph"),
     (("compile", "product.onnx", "--config", "huge"), "configuration 'huge' is neither a preset"),
     (("compile", "product.onnx", "--shape", "x"), "--shape 'x' must be an input and whole numbers"),
