@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from ...isa.config import Config
 from ...isa.program import Program
 from ..errors import CompileError
-from ..nest.nest import Nest
+from ..nest.nest import DMA, Marked, Nest, Statement
 from ..nest.verify_nest import verify_nest
 from ..schedule.lower import lower
 from ..schedule.schedule import Schedule
 from .emission.emit import emit
-from .selection.form_transfers import form_transfers
-from .selection.intrinsic import Intrinsic, collect_intrinsics
-from .selection.tensorize import tensorize
+from .selection.form_transfers import form_marked, form_transfers
+from .selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics
+from .selection.tensorize import tensorize, tensorize_marked
 
 
 def lower_to_intrinsics(plan: Schedule, config: Config,
@@ -22,7 +22,21 @@ def lower_to_intrinsics(plan: Schedule, config: Config,
     """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those besides
     the accelerator's own."""
     known = collect_intrinsics(config, intrinsics)
-    tensorized = tensorize(lower(plan), known)
+
+    def convert(marked: Marked) -> Statement:
+        return form_marked(marked) if marked.intrinsic == DMA else tensorize_marked(marked, known)
+
+    try:
+        nest = form_transfers(lower(plan, convert))
+        verify_nest(nest)
+    except CompileError:
+        nest = lower_step_by_step(plan, known)     # says what is wrong first, by what comes first
+    return nest
+
+
+def lower_step_by_step(plan: Schedule, intrinsics: Intrinsics) -> Nest:
+    """The same, one pass after the other."""
+    tensorized = tensorize(lower(plan), intrinsics)
     nest = form_transfers(tensorized)
     try:
         verify_nest(nest)

@@ -10,7 +10,7 @@ from ..errors import CompileError
 from .nodes import Expression, as_expression, walk
 from .scalars import INDEX, check_integer
 
-ELEMENTS = "elements"       # what a node remembers them as
+ELEMENTS, AXES = "elements", "axes"     # what a node remembers them as
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +81,14 @@ def elements_in(expression: Expression) -> tuple[Element, ...]:
     if ELEMENTS not in known:
         known[ELEMENTS] = tuple([node for node in walk(expression) if isinstance(node, Element)])
     return known[ELEMENTS]
+
+
+def axes_in(expression: Expression) -> tuple[Axis, ...]:
+    """The axes in an expression, from the outside in; found once for every node."""
+    known: dict[str, tuple[Axis, ...]] = expression.__dict__
+    if AXES not in known:
+        known[AXES] = tuple([node for node in walk(expression) if isinstance(node, Axis)])
+    return known[AXES]
 
 
 @dataclass(frozen=True, repr=False)

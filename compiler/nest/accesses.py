@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expression.expression import (
-    INDEX,
-    Axis,
-    Binary,
-    Constant,
-    Expression,
-    Select,
-    walk,
-)
+from ..expression.affine import is_simple
+from ..expression.expression import INDEX, Binary, Expression, Select, walk
 from ..expression.intervals import Interval, Known, conjuncts, implied_intervals
 from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
 
@@ -61,7 +54,7 @@ def _element(access: Access) -> Region:
 def _box(region: Region, conditions: Conditions, writes: bool = False,
          clipped: bool = False) -> Iterator[Touch]:
     for index in region.start:
-        if not isinstance(index, Axis | Constant):      # as most are
+        if not is_simple(index):            # as most are
             yield from _reads(index, conditions)
     yield Touch(region, writes, conditions, clipped)
 

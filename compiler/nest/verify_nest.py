@@ -266,6 +266,11 @@ class _Verifier:
         region = touch.region
         for start, count, extent in zip(region.start, region.extents, region.buffer.shape,
                                         strict=True):
+            form = affine(start)
+            if form is not None:
+                low, high = form.range()
+                if low >= 0 and high + count <= extent:     # whatever is known besides
+                    continue
             low, high = self._interval(statement, start, known)
             last = high + count - 1
             leaves = low < 0 or last >= extent

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from numpy import iinfo
 
 from ..errors import CompileError
 from ..expression.affine import affine, affine_at, simplify_index
-from ..expression.elements import elements_in
+from ..expression.elements import axes_in, elements_in
 from ..expression.expression import (
     INTEGERS,
     Axis,
@@ -45,11 +45,14 @@ from .sliding import new_part, ring_copies, slide_of
 from .stage import Stage
 from .stage_loops import Frame, frame_of, frames_of
 
+Convert = Callable[[Marked], Statement]
+
 
 @dataclass
 class Lowering:
     """What is known while a schedule is lowered."""
 
+    convert: Convert = lambda marked: marked        # what stands in the place of marked loops
     buffers: dict[Tensor, Buffer] = field(default_factory=dict)
     parts: dict[Tensor, Part] = field(default_factory=dict)     # that buffers hold
     slides: dict[Tensor, Slide] = field(default_factory=dict)
@@ -60,9 +63,10 @@ class Lowering:
     above: dict[Tensor, Stage] = field(default_factory=dict)    # computed in place of a tensor
 
 
-def lower(schedule: Schedule) -> Nest:
-    """The nest that computes a schedule's outputs as its stages say."""
-    state = Lowering()
+def lower(schedule: Schedule, convert: Convert | None = None) -> Nest:
+    """The nest that computes a schedule's outputs as its stages say. Marked loops stay as they are,
+    or become what `convert` makes of them: that takes less time than to look for them later."""
+    state = Lowering() if convert is None else Lowering(convert)
     stages = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in stages:
         stage.check_mark()
@@ -189,8 +193,10 @@ def _loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> St
     if frame.intrinsic is not None and axis is frame.intrinsic[0]:
         tile = {frame.axes[each] for each in stage.leaves[place:]}
         outside = [guard for guard in frame.guards if not _has_axis(guard, tile)]
-        inner = replace(frame, guards=[each for each in frame.guards if each not in outside])
-        marked = Marked(frame.intrinsic[1], _plain_loop(state, inner, place, first_reduction))
+        inner = frame if not outside else replace(
+            frame, guards=[each for each in frame.guards if each not in outside])
+        marked = state.convert(Marked(frame.intrinsic[1],
+                                      _plain_loop(state, inner, place, first_reduction)))
         return When(both(*outside), marked) if outside else marked
     return _plain_loop(state, frame, place, first_reduction)
 
@@ -199,7 +205,10 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     """A loop, around what is computed inside it and the loops inside it."""
     stage = frame.stage
     axis = stage.leaves[place]
-    attached = state.inside.get((stage, axis), [])
+    attached = state.inside.get((stage, axis))
+    if attached is None:
+        return Loop(frame.axes[axis], _loops(state, frame, place + 1, first_reduction),
+                    stage.kinds.get(axis, LoopKind.SERIAL))
     within = [frame.axes[each] for each in stage.leaves[place + 1:]]
     for each in reversed(attached):         # readers first: they determine what is needed of others
         part = _required_part(state, frame, each.tensor, within)
@@ -214,8 +223,7 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
             found = state.slides.get(each.tensor)
             copies = each.copies if found is None else ring_copies(each, found)
             statement = Allocate(state.buffers[each.tensor], statement, copies, each.ahead, found)
-    return Loop(frame.axes[axis], statement,
-                stage.kinds.get(axis, Loop.kind))
+    return Loop(frame.axes[axis], statement, stage.kinds.get(axis, LoopKind.SERIAL))
 
 
 def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis]) -> Part:
@@ -271,7 +279,7 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
     inner = When(both(*near), statement) if near else statement
-    mark: Statement = Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True)
+    mark = state.convert(Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
     kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
              if frame.axes[axis] in renamed}
     return _wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
@@ -286,11 +294,11 @@ def _wrap_in_loops(statement: Statement, axes: list[Axis],
 
 
 def _has_axis(expression: Expression, axes: set[Axis]) -> bool:
-    return any(isinstance(node, Axis) and node in axes for node in walk(expression))
+    return not axes.isdisjoint(axes_in(expression))
 
 
 def _reduces(expression: Expression) -> bool:
-    return any(isinstance(node, Axis) and node.reduces for node in walk(expression))
+    return any(axis.reduces for axis in axes_in(expression))
 
 
 def _identity(body: Reduction) -> Constant:

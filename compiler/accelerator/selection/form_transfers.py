@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from ...errors import CompileError
 from ...expression.affine import Affine, affine, margin
-from ...expression.expression import Axis, Cast, Constant, Expression, Select, both, walk
+from ...expression.elements import axes_in
+from ...expression.expression import Axis, Cast, Constant, Expression, Select, both
 from ...expression.intervals import conjuncts
 from ...nest.nest import (
     DMA,
@@ -44,12 +45,14 @@ Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient
 
 def form_transfers(nest: Nest) -> Nest:
     """The nest with every loop that is a transfer as a `Copy`."""
+    if not any(isinstance(each, Marked | Assign) for each in statements_of(nest.body)):
+        return nest
     return replace(nest, body=_rewrite_statement(nest.body))
 
 
 def _rewrite_statement(statement: Statement) -> Statement:
     if isinstance(statement, Marked):
-        return _form_marked(statement) if statement.intrinsic == DMA else statement
+        return form_marked(statement) if statement.intrinsic == DMA else statement
     try:
         return _transfer(statement)
     except MismatchError:
@@ -57,7 +60,7 @@ def _rewrite_statement(statement: Statement) -> Statement:
         return with_children(statement, children) if children else statement
 
 
-def _form_marked(marked: Marked) -> Statement:
+def form_marked(marked: Marked) -> Statement:
     """The transfers that marked loops must be: one, or one for each iteration of outer loops."""
     assigns = [each for each in statements_of(marked.body) if isinstance(each, Assign)]
     formed = _rewrite_statement(marked.body)
@@ -107,15 +110,18 @@ def _transfer(statement: Statement) -> Statement:
     if target_box.extents != source_box.extents:
         raise MismatchError(f"it takes a box of {source_box.extents} out of {source.buffer} to one "
                             f"of {target_box.extents}; they must be the same")
+    copy = Copy(target_box, source_box, padding)
+    if not conditions and guard is None and _is_inside(assign.target) and _is_inside(source):
+        return copy
     in_target, in_source = _bounds_of_access(assign.target), _bounds_of_access(source)
     inside = in_target | in_source
-    outer = [each for each in conditions if not any(node in axes for node in walk(each)
-                                                    if isinstance(node, Axis))]
+    outer = [each for each in conditions if not any(axis in axes for axis in axes_in(each))]
     bounds = set()
     for each in conditions:
         if each not in outer:
-            bounds.add(_bound_of(each))
-            if not _is_implied(_bound_of(each), inside):
+            bound = _bound_of(each)
+            bounds.add(bound)
+            if not _is_implied(bound, inside):
                 raise MismatchError(f"it is done only where {each}; a transfer leaves out only "
                                     f"what lies outside {assign.target.buffer} or {source.buffer}")
     if guard is not None:
@@ -127,7 +133,6 @@ def _transfer(statement: Statement) -> Statement:
         _check_reach(in_target, in_source, assign.target, source, padded=padding is not None)
     else:
         _check_reach(in_source, in_target, source, assign.target, padded=padding is not None)
-    copy = Copy(target_box, source_box, padding)
     return When(both(*outer), copy) if outer else copy
 
 
@@ -202,6 +207,17 @@ def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:
 
 def _form(form: Affine) -> Bound:
     return form.constant, frozenset(form.terms.items())
+
+
+def _is_inside(access: Access) -> bool:
+    """Whether an access never leaves its buffer."""
+    for index, extent in zip(access.indices, access.buffer.shape, strict=True):
+        form = affine(index)
+        assert form is not None, "a box has been made of it"
+        low, high = form.range()
+        if low < 0 or high >= extent:
+            return False
+    return True
 
 
 def _bounds_of_access(access: Access) -> set[Bound]:

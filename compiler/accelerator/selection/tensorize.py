@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...errors import CompileError
+from ...expression.elements import axes_in
 from ...expression.expression import (
     Axis,
     Binary,
@@ -25,7 +26,6 @@ from ...expression.expression import (
     Reduction,
     Select,
     both,
-    walk,
 )
 from ...expression.tensor import Tensor
 from ...nest.nest import (
@@ -51,13 +51,17 @@ def tensorize(nest: Nest, intrinsics: Intrinsics) -> Nest:
 
 def _tensorize(statement: Statement, intrinsics: Intrinsics) -> Statement:
     if isinstance(statement, Marked) and statement.intrinsic != DMA:        # for `form_transfers`
-        intrinsic = find_intrinsic(statement.intrinsic, intrinsics)
-        try:
-            return match(statement, intrinsic)
-        except MismatchError as reason:
-            raise CompileError(f"these loops are not {statement.intrinsic}: {reason}") from None
+        return tensorize_marked(statement, intrinsics)
     children = tuple(_tensorize(child, intrinsics) for child in statement.children())
     return with_children(statement, children) if children else statement
+
+
+def tensorize_marked(marked: Marked, intrinsics: Intrinsics) -> Statement:
+    """The intrinsic that marked loops must be."""
+    try:
+        return match(marked, find_intrinsic(marked.intrinsic, intrinsics))
+    except MismatchError as reason:
+        raise CompileError(f"these loops are not {marked.intrinsic}: {reason}") from None
 
 
 @dataclass
@@ -156,10 +160,10 @@ def _tile(unifier: Unifier, pattern: Element, access: Access) -> None:
 
 
 def _index(unifier: Unifier, pattern: Expression, value: Expression) -> None:
-    axes = [node for node in walk(pattern) if isinstance(node, Axis) and node.extent > 1]
+    axes = [axis for axis in axes_in(pattern) if axis.extent > 1]
     if not axes:
         if isinstance(value, Axis) and value.extent == 1:
-            for axis in (node for node in walk(pattern) if isinstance(node, Axis)):
+            for axis in axes_in(pattern):
                 unifier.axes.setdefault(axis, value)
         elif value != Constant(0):
             raise MismatchError(f"{value} stands where only 0 can be")
@@ -189,9 +193,9 @@ def _region(unifier: Unifier, tensor: Tensor, loops: list[Axis]) -> Region:
     dimensions = len(tensor.shape)
     outer = access.indices[:-dimensions]
     for index in outer:
-        for node in walk(index):
-            if isinstance(node, Axis) and node in loops:
-                raise MismatchError(f"which tile of {access.buffer} it is changes with {node}, "
+        for axis in axes_in(index):
+            if axis in loops:
+                raise MismatchError(f"which tile of {access.buffer} it is changes with {axis}, "
                                     f"a loop inside")
     zeros = (Constant(0),) * dimensions
     return Region(access.buffer, (*outer, *zeros), (*(1,) * len(outer), *tensor.shape))

@@ -1,5 +1,5 @@
-"""Both emitters, compiled code and objects, give the same streams: any operator, accelerator and
-schedule."""
+"""Both emitters, compiled code and objects, give the same streams, and lowering at once the same
+nests as one pass after the other: any operator, accelerator and schedule."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from microtron.compiler.accelerator import lower_schedule
 from microtron.compiler.accelerator.emission import emit as module
 from microtron.compiler.accelerator.emission.compiled.build import emit_words
 from microtron.compiler.accelerator.emission.emit import Emitter
+from microtron.compiler.accelerator.selection.intrinsic import collect_intrinsics
 from microtron.compiler.compile import compile_op, schedules_of
 from microtron.compiler.errors import CompileError
+from microtron.compiler.nest.listing import listing
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.isa.config import PRESETS, tiny
 
@@ -44,11 +47,23 @@ class Comparison:
         return found
 
 
+LOWER = lower_schedule.lower_to_intrinsics
+
+
+def lower_twice(plan, config, intrinsics=()):
+    """Takes the place of `lower_to_intrinsics`."""
+    nest = LOWER(plan, config, intrinsics)
+    slowly = lower_schedule.lower_step_by_step(plan, collect_intrinsics(config, intrinsics))
+    assert listing(nest) == listing(slowly)
+    return nest
+
+
 @pytest.fixture(scope="module")
 def compared():
     with pytest.MonkeyPatch.context() as patch:
         comparison = Comparison()
         patch.setattr(module, "emit_words", comparison)
+        patch.setattr(lower_schedule, "lower_to_intrinsics", lower_twice)
         yield comparison
 
 
