@@ -39,8 +39,8 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     from ..base.progress import report_progress
     from ..runtime.models.tensor_files import array_content
     from ..runtime.reports.layers import end_to_end
+    from ..runtime.reports.network_trace import check_trace, network_trace_content
     from ..runtime.reports.result_tables import show_result
-    from ..runtime.reports.trace import format_for, trace_content
 
     model = open_model(path, config, fixed, memory)
     wanted = output_files(outputs, model.outputs)
@@ -48,11 +48,11 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     check_distinct((*wanted.values(), *kept.values(), trace, report))
     if frames.all_frames and (trace is not None or "waveform" in options):
         raise MicrotronError("--trace and --waveform show one frame, without --frames")
-    if (trace is not None or "waveform" in options) and len(model.programs) != 1:
-        raise MicrotronError(f"--trace and --waveform show one program, but {path} has "
+    if "waveform" in options and len(model.programs) != 1:
+        raise MicrotronError(f"--waveform shows one program, but {path} has "
                              f"{len(model.programs)}")
     if trace is not None:
-        format_for(trace)
+        check_trace(trace, model)
     clock = _clock_of_device(device, mhz, model)
     given = frames.read_frames(inputs, model.inputs)
     if check:
@@ -63,10 +63,10 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     files: dict[Path, Content] = {
         **{file: array_content(found_frames.outputs[name]) for name, file in wanted.items()},
         **{file: array_content(found_frames.states[name]) for name, file in kept.items()}}
-    if trace is not None:
-        files[trace] = trace_content(trace, model.programs[0], result.reports[0])
-    write_together(files)
     time = end_to_end(model, result.cycles, clock, host_timer(None, clock))
+    if trace is not None:
+        files[trace] = network_trace_content(trace, model, result.reports, time)
+    write_together(files)
     if report is not None:
         _write_report(path, model, report, timing_of(memory), time, silent=as_json)
     if as_json:

@@ -1,86 +1,27 @@
-"""What happened when: the timeline of a whole inference, CPU and accelerator, on one axis.
-
-The axis counts cycles of the accelerator's clock from the start of an inference. Steps follow one
-another; the CPU's times are turned into cycles.
-"""
+"""What happened when: the timeline of a whole inference, CPU and accelerator, for the page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 
 import numpy as np
 
 from ..base.arrays import Array
 from ..base.checked_values import PlainData
-from ..compiler.network.network import Where
 from ..isa.config import Config
 from ..isa.instructions import INSTRUCTION_BYTES, Buffer, Load, Store
-from ..isa.program import Program
 from ..isa.stream import Stream, as_bytes, positions_of
-from ..runtime.models.compiled_model import ProgramStep
+from ..runtime.reports.inference_timeline import InferenceTimeline, PlacedProgram
 from ..runtime.reports.layers import Inspection
-from ..runtime.times.host_times import Handover
-from ..sim.report import Report
 from .encoding import encode_array
 
 
-@dataclass(frozen=True)
-class PlacedProgram:
-    """A program of a network, and the cycle of the inference at which it starts."""
-
-    step: int
-    program: Program
-    report: Report
-    base: float
-
-
-def place_programs(found: Inspection) -> tuple[list[PlacedProgram], list[PlainData], float]:
-    """Programs and the CPU's work on one axis, and where the axis ends."""
-    programs: list[PlacedProgram] = []
-    cpu: list[PlainData] = []
-    reports = iter(found.reports)
-    now = 0.0
-    for number, step in enumerate(found.model.steps):
-        if not isinstance(step, ProgramStep):
-            now = _add_nodes(found, number, cpu, now)
-            continue
-        handed = [each for each in found.end_to_end.host.handovers if each.step == number]
-        now = _add_handovers(found, handed, True, cpu, now)
-        report = next(reports)
-        programs.append(PlacedProgram(number, step.program, report, now))
-        now = _add_handovers(found, handed, False, cpu, now + (report.cycles or 0))
-    return programs, cpu, now
-
-
-def _add_nodes(found: Inspection, step: int, cpu: list[PlainData], now: float) -> float:
-    for cost in found.layers:
-        if cost.node.where == Where.CPU and cost.node.step == step and cost.seconds:
-            now = _add(found, cpu, now, cost.seconds, cost.node.title, cost.node.operator)
-    return now
-
-
-def _add_handovers(found: Inspection, handed: list[Handover], to_accelerator: bool,
-                   cpu: list[PlainData], now: float) -> float:
-    for each in handed:
-        if each.to_accelerator == to_accelerator and each.seconds:
-            now = _add(found, cpu, now, each.seconds, each.tensor,
-                       "pack into tiles" if to_accelerator else "unpack from tiles")
-    return now
-
-
-def _add(found: Inspection, cpu: list[PlainData], now: float, seconds: float, name: str,
-         what: str) -> float:
-    end = now + seconds * found.end_to_end.clock.mhz * 1e6
-    cpu.append({"name": name, "what": what, "start": now, "end": end, "seconds": seconds})
-    return end
-
-
-def timeline_data(found: Inspection, programs: list[PlacedProgram], cpu: list[PlainData],
-                  cycles: float) -> PlainData:
+def timeline_data(found: Inspection, timeline: InferenceTimeline) -> PlainData:
     """The timeline for assets/events.js."""
-    return {"cycles": cycles, "mhz": found.end_to_end.clock.mhz, "cpu": cpu,
+    return {"cycles": timeline.cycles, "mhz": found.end_to_end.clock.mhz,
+            "cpu": [asdict(each) for each in timeline.cpu],
             "peak": found.model.config.bus_bytes / cycles_per_beat(found),
-            "programs": [_program(found, each) for each in programs]}
+            "programs": [_program(found, each) for each in timeline.programs]}
 
 
 def cycles_per_beat(found: Inspection) -> int:

@@ -6,11 +6,12 @@ from ..base.checked_values import PlainData
 from ..compiler.network.network import Where
 from ..runtime.clock import Clock
 from ..runtime.models.compiled_model import ProgramStep
+from ..runtime.reports.inference_timeline import place_steps
 from ..runtime.reports.layers import Inspection, LayerCost
 from ..runtime.reports.model_tables import host_line
 from ..runtime.reports.profile import EngineProfile, profile_engines
 from ..runtime.reports.reasons import group_reasons
-from .events import cycles_per_beat, place_programs, timeline_data
+from .events import cycles_per_beat, timeline_data
 from .network_layout import network_data
 from .scratchpads import scratchpad_data
 from .traffic import traffic_data
@@ -19,7 +20,8 @@ from .traffic import traffic_data
 def run_data(name: str, found: Inspection) -> PlainData:
     """A run under the name that the page calls it by."""
     model = found.model
-    programs, cpu, cycles = place_programs(found)
+    timeline = place_steps(model, found.reports, found.end_to_end)
+    programs = timeline.programs
     return {
         "name": name, "model": model.name, "provenance": dict(model.provenance),
         "config": model.config.to_dict(), "memory": vars(found.reports[0].memory or model.memory)
@@ -32,8 +34,8 @@ def run_data(name: str, found: Inspection) -> PlainData:
         "roofline": {"macs_per_cycle": model.config.macs_per_cycle,
                      "bytes_per_cycle": model.config.bus_bytes / cycles_per_beat(found)},
         "network": network_data(found),
-        "timeline": timeline_data(found, programs, cpu, cycles),
-        **traffic_data(found, programs), "scratchpads": scratchpad_data(programs, cycles)}
+        "timeline": timeline_data(found, timeline),
+        **traffic_data(found, programs), "scratchpads": scratchpad_data(programs, timeline.cycles)}
 
 
 def _clock(clock: Clock) -> str:

@@ -7,6 +7,8 @@ instruction that walks with gaps counts for all parts from its first tile to its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..base.arrays import Array
@@ -17,8 +19,8 @@ from ..isa.stream import positions_of
 from ..isa.verification.bounds import BIAS, DST, SRC, WGT
 from ..isa.verification.order.accesses import NO_COLUMN, Table
 from ..isa.verification.order.layout import prepare
+from ..runtime.reports.inference_timeline import PlacedProgram
 from .encoding import encode_array
-from .events import PlacedProgram
 
 PARTS = 64                  # of a scratchpad
 BINS = 480                  # of time
@@ -27,7 +29,7 @@ MOST_INSTRUCTIONS = 1 << 19 # of programs that maps are drawn for
 FIELDS = {SRC: "src", WGT: "wgt", DST: "dst", BIAS: "bias"}
 
 
-def scratchpad_data(programs: list[PlacedProgram], cycles: float,
+def scratchpad_data(programs: Sequence[PlacedProgram], cycles: float,
                     parts: int = PARTS) -> list[PlainData]:
     """A map of each scratchpad over a whole inference; none for very long programs."""
     if sum(len(each.program.code) for each in programs) > MOST_INSTRUCTIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +14,9 @@ from ..isa.instructions import Buffer, Load, Store
 from ..isa.program import Program
 from ..isa.stream import positions_of
 from ..runtime.models.compiled_model import ProgramStep
+from ..runtime.reports.inference_timeline import PlacedProgram
 from ..runtime.reports.layers import Inspection
-from .events import PlacedProgram, transfer_bytes
+from .events import transfer_bytes
 
 MOST_TENSORS = 400          # that a page lists; the rest is summed up
 OF_BUFFER = {Buffer.UOP: "micro-ops", Buffer.WGT: "weights", Buffer.INP: "constants",
@@ -38,7 +40,7 @@ class Tensor:
                                                                                         end]
 
 
-def traffic_data(found: Inspection, programs: list[PlacedProgram]) -> PlainData:
+def traffic_data(found: Inspection, programs: Sequence[PlacedProgram]) -> PlainData:
     """Traffic of each tensor, those with most bytes first, and the memory plan of each program."""
     tensors: list[Tensor] = []
     plans = []

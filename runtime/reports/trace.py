@@ -27,6 +27,8 @@ CHUNK = 4096                # instructions decoded at a time: a trace may have m
 LANES = 64                  # tracks an engine may need, for those of its instructions that overlap
 ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 NAMES = [engine.name.lower() for engine in Engine]
+LAYER_TRACK = len(Engine) * LANES       # free for whoever shows layers beside the engines
+Event = PlainData
 
 
 def save_trace(path: Path, program: Program, report: Report) -> None:
@@ -70,7 +72,7 @@ def _columns(program: Program, report: Report, timeline: Timeline) -> Content:
 
 def _json(program: Program, report: Report, timeline: Timeline) -> Content:
     """Chrome's trace events. They know only microseconds: one is a cycle here."""
-    return _write_events(_events(program, timeline), {
+    return write_events(_events(program, timeline), {
         "device": report.device, "config": report.config.to_dict(), "cycles": report.cycles,
         "counters": report.counters, "unit": "1 µs is 1 cycle"})
 
@@ -78,7 +80,7 @@ def _json(program: Program, report: Report, timeline: Timeline) -> Content:
 FORMATS = {".json": _json, ".npz": _columns}
 
 
-def _write_events(events: Iterator[dict[str, object]], about: dict[str, object]) -> Iterator[bytes]:
+def write_events(events: Iterator[Event], about: PlainData) -> Iterator[bytes]:
     """The file, event by event: nobody needs it in memory as a whole."""
     yield b'{"displayTimeUnit":"ms","otherData":' + _compact(about) + b',"traceEvents":['
     separator = b"\n"
@@ -88,31 +90,51 @@ def _write_events(events: Iterator[dict[str, object]], about: dict[str, object])
     yield b"\n]}\n"
 
 
-def _compact(value: dict[str, object]) -> bytes:
+def _compact(value: PlainData) -> bytes:
     return ENCODER.encode(value).encode()
 
 
-def _events(program: Program, timeline: Timeline) -> Iterator[dict[str, object]]:
-    engines = engines_of(program)
-    tracks = _tracks(engines, timeline)
-    yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": "microtron"}}
+def _events(program: Program, timeline: Timeline) -> Iterator[Event]:
+    tracks = assign_tracks(program, timeline)
+    yield name_process(0, "microtron")
+    yield from name_tracks(tracks)
+    yield from program_events(program, timeline, tracks)
+
+
+def name_process(process: int, name: str) -> Event:
+    return {"ph": "M", "pid": process, "name": "process_name", "args": {"name": name}}
+
+
+def name_track(process: int, track: int, name: str, position: int) -> Iterator[Event]:
+    """The name of a track, and its position among the others."""
+    yield {"ph": "M", "pid": process, "tid": track, "name": "thread_name", "args": {"name": name}}
+    yield {"ph": "M", "pid": process, "tid": track, "name": "thread_sort_index",
+           "args": {"sort_index": position}}
+
+
+def name_tracks(tracks: npt.NDArray[np.int64]) -> Iterator[Event]:
+    """Names of the engines' tracks that are used."""
     for track in np.unique(tracks[tracks >= 0]).tolist():
         name, lane = NAMES[track // LANES], track % LANES
-        yield {"ph": "M", "pid": 0, "tid": track, "name": "thread_name",
-               "args": {"name": f"{name} ({lane + 1})" if lane else name}}
-        yield {"ph": "M", "pid": 0, "tid": track, "name": "thread_sort_index",
-               "args": {"sort_index": track}}
-    yield from _instructions(program, timeline, tracks)
-    for number, token in enumerate(tokens_of(program)):
-        yield from _arrow(number, token, timeline, tracks)
+        yield from name_track(0, track, f"{name} ({lane + 1})" if lane else name, track)
 
 
-def _tracks(engines: npt.NDArray[np.int64], timeline: Timeline) -> npt.NDArray[np.int64]:
+def program_events(program: Program, timeline: Timeline, tracks: npt.NDArray[np.int64],
+                   base: int = 0, first_arrow: int = 0) -> Iterator[Event]:
+    """A slice for each instruction and an arrow for each token of a program that starts at a
+    cycle."""
+    yield from _instructions(program, timeline, tracks, base)
+    for number, token in enumerate(tokens_of(program), first_arrow):
+        yield from _arrow(number, token, timeline, tracks, base)
+
+
+def assign_tracks(program: Program, timeline: Timeline) -> npt.NDArray[np.int64]:
     """The track of each instruction that ended, -1 for others.
 
     An engine starts the next instruction before the last has ended, and slices of one track must
     not overlap: an instruction takes the first track of its engine that is free when it starts.
     """
+    engines = engines_of(program)
     tracks = np.full(len(engines), -1, np.int64)
     for engine in Engine:
         free: list[int] = []            # when each track is
@@ -128,8 +150,8 @@ def _tracks(engines: npt.NDArray[np.int64], timeline: Timeline) -> npt.NDArray[n
     return tracks
 
 
-def _instructions(program: Program, timeline: Timeline,
-                  tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, object]]:
+def _instructions(program: Program, timeline: Timeline, tracks: npt.NDArray[np.int64],
+                  base: int) -> Iterator[Event]:
     """A slice from start to end for each instruction that ended."""
     done = np.flatnonzero(tracks >= 0)
     for first in range(0, len(done), CHUNK):
@@ -138,14 +160,14 @@ def _instructions(program: Program, timeline: Timeline,
                    timeline.end[some])
         for position, instruction, track, start, end in zip(*columns, strict=True):
             text = format_instruction(instruction, program.segments)
-            yield {"ph": "X", "pid": 0, "tid": int(track), "ts": int(start),
+            yield {"ph": "X", "pid": 0, "tid": int(track), "ts": base + int(start),
                    "dur": int(end - start), "cat": NAMES[track // LANES],
                    "name": text.partition(" ")[0],
                    "args": {"position": int(position), "text": text,
                             **_details(timeline, int(position))}}
 
 
-def _details(timeline: Timeline, position: int) -> dict[str, object]:
+def _details(timeline: Timeline, position: int) -> PlainData:
     details: PlainData = {}
     if timeline.dispatched is not None:
         details["dispatched"] = int(timeline.dispatched[position])
@@ -156,13 +178,13 @@ def _details(timeline: Timeline, position: int) -> dict[str, object]:
 
 
 def _arrow(number: int, token: Token, timeline: Timeline,
-           tracks: npt.NDArray[np.int64]) -> Iterator[dict[str, object]]:
+           tracks: npt.NDArray[np.int64], base: int) -> Iterator[Event]:
     """From the slice that posted a token to the one that took it. An arrow belongs to a slice if
     it begins inside, so not at its end, where the next may start."""
     if tracks[token.poster] < 0 or tracks[token.taker] < 0:
         return
     inside = max(timeline.end[token.poster] - 1, timeline.start[token.poster])
     common = {"pid": 0, "cat": "token", "name": "token", "id": number}
-    yield {"ph": "s", "tid": int(tracks[token.poster]), "ts": int(inside), **common}
+    yield {"ph": "s", "tid": int(tracks[token.poster]), "ts": base + int(inside), **common}
     yield {"ph": "f", "bp": "e", "tid": int(tracks[token.taker]),
-           "ts": int(timeline.start[token.taker]), **common}
+           "ts": base + int(timeline.start[token.taker]), **common}

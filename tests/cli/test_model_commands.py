@@ -225,12 +225,23 @@ def test_memory_is_as_told(files):
     assert slow["cycles"] > plain["cycles"] + 400
 
 
-def test_a_trace_is_of_one_program(files, tmp_path):
+def test_a_trace_shows_all_programs_and_the_cpu(files, tmp_path):
+    good("run", files / "small.mt", "-i", files / "image.npy", "--trace", tmp_path / "t.json")
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    names = {each["name"] for each in events if each["ph"] == "X"}
+    assert {"program 1", "program 2", "CONV 0", "TABLE 2", "DENSE 3", "gemm"} <= names
+    assert "--waveform shows one program, but" in bad(
+        "run", files / "small.mt", "-i", files / "image.npy", "--device", "rtl", "--waveform",
+        tmp_path / "u.fst")
+    assert "columns are of one program" in bad(
+        "run", files / "small.mt", "-i", files / "image.npy", "--trace", tmp_path / "u.npz")
+
+
+def test_columns_of_a_network_with_one_program_are_those_of_the_program(files, tmp_path):
     good("run", files / "product.onnx", "--config", "tiny", "-i", files / "x.npy", "--trace",
-         tmp_path / "t.json")
-    assert json.loads((tmp_path / "t.json").read_text())
-    assert "--trace and --waveform show one program, but" in bad(
-        "run", files / "small.mt", "-i", files / "image.npy", "--trace", tmp_path / "u.json")
+         tmp_path / "t.npz")
+    with np.load(tmp_path / "t.npz") as columns:
+        assert columns["end"].max() > 0
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
