@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
+from ..base.notebooks.html_table import html_table
 from ..isa.config import Config
 from ..isa.instructions import Buffer
 from ..isa.memory_timing import MemoryTiming
@@ -43,6 +44,17 @@ class Report:
         if self.cycles is None:
             return None
         return self.macs / (self.cycles * self.config.macs_per_cycle)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: cost, work and counters as a table."""
+        cost = [] if self.cycles is None else [("cycles", f"{self.cycles:,}"),
+                                               ("utilization", f"{self.utilization or 0:.1%}")]
+        work = [("multiply-adds", f"{self.macs:,}"),
+                ("ALU vectors", f"{self.counts.alu_vectors:,}"),
+                ("bytes moved", f"{self.bytes:,}")]
+        counters = [(name, f"{number:,}") for name, number in self.counters.items()]
+        return html_table(f"{self.name or 'A run'} on the {self.device} device",
+                          ("what", "how much"), [*cost, *work, *counters])
 
     def to_dict(self) -> dict[str, object]:
         """Everything but the timeline, as JSON values."""

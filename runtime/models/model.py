@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...base.argument_checks import check_path
 from ...base.checked_values import show_name
 from ...base.keywords import check_keywords
+from ...base.notebooks.html_table import html_table
 from ...isa.memory_timing import MemoryTiming
 from .compiled_model import CompiledModel
 from .host import HostBackend
@@ -34,6 +35,18 @@ class Model(CompiledModel):
         return (f"<Model {show_name(self.name) or 'without a name'}: ({inputs}) → ({outputs}), "
                 f"{len(self.programs)} programs, {len(self.host_nodes)} of {len(self.nodes)} nodes "
                 f"on the CPU>")
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what goes in and out, and where each node runs."""
+        ends = [(kind, name, "", str(type_), "", "") for kind, types in
+                (("input", self.inputs), ("output", self.outputs))
+                for name, type_ in types.items()]
+        nodes = [("node", node.title, node.operator, str(node.type.plain()), node.where.value,
+                  node.reason) for node in self.nodes]
+        return html_table(
+            f"{self.name or 'A model'}: {len(self.programs)} programs, {len(self.host_nodes)} of "
+            f"{len(self.nodes)} nodes on the CPU",
+            ("", "name", "operator", "type", "on", "reason"), [*ends, *nodes])
 
     @check_keywords
     def run(self, inputs: object, device: str = "cycle", *, backend: HostBackend | None = None,

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 
 from ...base.checked_values import list_names, show_name
 from ...base.errors import MicrotronError
+from ...base.notebooks.html_table import html_table
 from ...compiler.graph.types import Array, TensorType
 from ...compiler.network.network import Where
 from ...sim.report import Report
 from ..clock import DEFAULT_MHZ, Clock
 from .compiled_model import NodeReport
 from .tensors import real
+
+SHOWN = 8                   # elements of an output, in a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +37,16 @@ class Result:
                             type_ in self.types.items())
         time = "" if self.cycles is None else f", {self.cycles:,} cycles"
         return f"<Result ({outputs}) of the {self.device} device{time}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the outputs, how long they took, and what ran where."""
+        time = "" if self.cycles is None else (
+            f", {self.cycles:,} cycles, {self.utilization or 0:.1%} of the MAC array")
+        rows = [(name, str(self.types[name]), _range(array), _first(array))
+                for name, array in self.outputs.items()]
+        return html_table(f"Outputs on the {self.device} device{time}; "
+                          f"{self.cpu_seconds * 1e3:.3g} ms on the CPU",
+                          ("output", "type", "range", "first elements"), rows)
 
     def __getitem__(self, name: str) -> Array:
         """An output."""
@@ -85,3 +98,13 @@ class Result:
                 "nodes": [{"name": each.name, "origin": each.origin, "operator": each.operator,
                            "where": each.where.value, "reason": each.reason}
                           for each in self.nodes]}
+
+
+def _range(array: Array) -> str:
+    return f"{array.min()} to {array.max()}" if array.size else "empty"
+
+
+def _first(array: Array) -> str:
+    values = " ".join(f"{each:.5g}" if isinstance(each, float) else str(each)
+                      for each in array.ravel()[:SHOWN].tolist())
+    return values + (" …" if array.size > SHOWN else "")

@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...base.checked_values import PlainData
+from ...base.notebooks.html_table import html_table
 from ...compiler.network.network import Where
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming
@@ -29,7 +30,6 @@ from ..clock import Clock
 from ..models.compiled_model import CompiledModel, NodeReport, ProgramStep
 from ..times.end_to_end import EndToEnd
 from ..times.host_times import HostTimes, Source
-from .html_table import html_table
 from .units import abbreviate, duration, percent
 
 TimeHost = Callable[[CompiledModel], HostTimes]     # what the CPU's half takes

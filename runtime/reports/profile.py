@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.keywords import check_keywords
+from ...base.notebooks.html_table import html_table
 from ...isa.instructions import Engine
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program, engines_of
@@ -70,6 +71,17 @@ class Profile:
     engines: tuple[EngineProfile, ...]
     roofline: Roofline
     waits: tuple[Wait, ...]     # the most expensive ones, first
+
+    def _repr_html_(self) -> str:
+        """In a notebook: where the cycles of each engine went."""
+        rows = [(each.engine, *(f"{number:,}" for number in (
+                    each.instructions, each.working, each.memory, sum(each.tokens.values()),
+                    each.queue, each.idle)))
+                for each in self.engines]
+        return html_table(
+            f"{self.report.name or 'A program'}: {self.report.cycles or 0:,} cycles, of which "
+            f"each engine", ("engine", "instructions", "works", "waits for memory",
+                             "waits for tokens", "waits for instructions", "is done"), rows)
 
     def to_dict(self) -> dict[str, object]:
         """Plain data, fit for JSON."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ...base.checked_values import printable
+from ..checked_values import printable
 
 MOST_ROWS = 200             # of a table: a notebook keeps them all
 
