@@ -7,7 +7,8 @@ Every float model of ../shared/models with data is quantized by `microtron.quant
 Runtime (min–max and entropy) with the same samples, and judged on data that neither has seen: top-1
 accuracy, sentence pairs found, how often the first output has the float model's maximum, and the
 SQNR of the outputs. Microtron's figures are those of its integer execution; ONNX Runtime's are its
-own without optimizations. The file is also run by ONNX Runtime, and each layer of it compared with
+own without optimizations. p is the chance that right answers differ as much from Microtron's in a
+model that is as accurate. The file is also run by ONNX Runtime, and each layer of it compared with
 the integer execution.
 
 Any other file is given by its path, with one input that takes a picture: it is quantized and judged
@@ -23,6 +24,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from importlib import import_module
+from math import comb
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -32,6 +34,7 @@ import numpy as np
 from common import Column, Outcome, main
 from quantization_cases import (
     CASES,
+    PARTS,
     Array,
     Case,
     Sample,
@@ -112,11 +115,11 @@ def float_file(path: Path, folder: Path) -> Path:
 
 
 def measure_case(case: Case, models: Path, config: str, judged: int,
-                 calibrated: int) -> Iterator[dict[str, Any]]:
+                 calibrated: int, part: int) -> Iterator[dict[str, Any]]:
     """A row for Microtron, and one for each method of ONNX Runtime."""
     path, data = models / "models" / case.file, models / "data"
-    calibration = case.calibration(data)[:calibrated]
-    samples, labels = case.judged(data)
+    calibration = case.calibration(data, part)[:calibrated]
+    samples, labels = case.judged(data, part)
     samples, labels = samples[:judged], None if labels is None else labels[:judged]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -156,7 +159,22 @@ def measure_case(case: Case, models: Path, config: str, judged: int,
         for method in ("MinMax", "Entropy"):
             other = folder / f"{method}.onnx"
             by_onnxruntime(source, other, calibration, method)
-            yield row(f"onnxruntime {method}", list(map(session(other), samples)))
+            theirs = list(map(session(other), samples))
+            yield row(f"onnxruntime {method}", theirs, **(
+                compare_answers(mine, theirs, labels) if case.score is top1 else {}))
+
+
+def compare_answers(mine: list[list[Array]], theirs: list[list[Array]],
+                    labels: Array | None) -> dict[str, Any]:
+    """How many answers only one of two models has right, and the probability that chance parts
+    them at least as unequally between two models of the same accuracy (McNemar's exact test)."""
+    assert labels is not None
+    one, other = (np.array([np.argmax(each[0]) for each in outputs]) == labels
+                  for outputs in (mine, theirs))
+    only_mine, only_theirs = int((one & ~other).sum()), int((other & ~one).sum())
+    count, least = only_mine + only_theirs, min(only_mine, only_theirs)
+    chance = 2 * sum(comb(count, each) for each in range(least + 1)) / 2 ** count
+    return {"microtron_only": only_mine, "this_only": only_theirs, "mcnemar": min(1.0, chance)}
 
 
 def _sqnr(right: list[list[Array]], found: list[list[Array]]) -> float:
@@ -196,7 +214,7 @@ def measure(arguments: argparse.Namespace) -> Outcome:
         print(f"{case.file} …", file=sys.stderr)
         assert models is not None
         for row in measure_case(case, models, arguments.config, arguments.judged,
-                                arguments.samples):
+                                arguments.samples, arguments.part):
             print(f"  {row['tool']}: float {row['float']:.1f}, int8 {row['score']:.1f}, "
                   f"SQNR {row['sqnr']:.1f} dB", file=sys.stderr)
             rows.append(row)
@@ -206,7 +224,8 @@ def measure(arguments: argparse.Namespace) -> Outcome:
                  Column("float", "float", lambda value: f"{value:.1f}"),
                  Column("score", "int8", lambda value: f"{value:.1f}"),
                  Column("agreement", "agree", lambda value: f"{value:.1f}"),
-                 Column("sqnr", "SQNR dB", lambda value: f"{value:.1f}")),
+                 Column("sqnr", "SQNR dB", lambda value: f"{value:.1f}"),
+                 Column("mcnemar", "p", lambda value: "" if value is None else f"{value:.2f}")),
         rows=rows, facts={"config": arguments.config, "entropy_bins": BINS},
         details=tuple(f"{each['model']}: {each['accelerator_percent']:.1f} % of MACs on the "
                       f"accelerator, {each['handovers']} hand-overs, {each['cycles']:,} cycles"
@@ -222,6 +241,8 @@ def options(parser: argparse.ArgumentParser) -> None:
                         "the score is how often the most certain one is the float model's")
     parser.add_argument("--config", default="base", help="to compile for; none leaves that out")
     parser.add_argument("--judged", type=int, default=JUDGED, help="samples that are judged")
+    parser.add_argument("--part", type=int, choices=range(PARTS), default=0,
+                        help="of data that are one set, the tenth that models are quantized with")
     parser.add_argument("--samples", type=int, default=SAMPLES,
                         help="samples that models are quantized with, by all tools")
 

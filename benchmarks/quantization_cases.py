@@ -15,6 +15,7 @@ import microtron
 Array = npt.NDArray[Any]
 Sample = dict[str, Array]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+PARTS = 10                      # that data are cut into which are one set
 SINGLE = (8, 15)                # sentences of sentences.txt without a paraphrase after them
 
 
@@ -30,8 +31,8 @@ class Case:
     judged."""
 
     file: str
-    calibration: Callable[[Path], list[Sample]]
-    judged: Callable[[Path], tuple[list[Sample], Array | None]]
+    calibration: Callable[[Path, int], list[Sample]]        # the second says which part of data
+    judged: Callable[[Path, int], tuple[list[Sample], Array | None]]        # that are one set
     score: Callable[[list[Array], list[Sample], Array | None], float]
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)    # of inputs without any
 
@@ -45,11 +46,12 @@ def _cifar(data: Path, file: str, name: str, *, normalized: bool) -> tuple[list[
     return [{name: np.ascontiguousarray(image[None])} for image in images], labels
 
 
-def _speech(data: Path, *, judged: bool) -> tuple[list[Sample], Array]:
+def _speech(data: Path, part: int, *, judged: bool) -> tuple[list[Sample], Array]:
+    """One set of data: a tenth of it for calibration, the rest to judge."""
     with np.load(data / "kws01_1000.npz") as stored:
         features = ((stored["x"].astype(np.float32) - 83) * np.float32(0.584703))
         labels = stored["y"].astype(np.int64)
-    chosen = np.arange(len(labels)) % 10 == 0
+    chosen = np.arange(len(labels)) % PARTS == part
     chosen = ~chosen if judged else chosen
     samples = [{"input_1": each.reshape(1, 49, 10, 1)} for each in features[chosen]]
     return samples, labels[chosen]
@@ -126,18 +128,18 @@ def count_pairs(outputs: list[Array], samples: list[Sample], labels: Array | Non
 
 CASES = (
     Case("pretrainedResnet.tflite",
-         lambda data: _cifar(data, "cifar10_calib128_train.npz", "input_1", normalized=False)[0],
-         lambda data: _cifar(data, "cifar10_test_1000.npz", "input_1", normalized=False), top1),
+         lambda data, _: _cifar(data, "cifar10_calib128_train.npz", "input_1", normalized=False)[0],
+         lambda data, _: _cifar(data, "cifar10_test_1000.npz", "input_1", normalized=False), top1),
     Case("resnet20_cifar10_float.onnx",
-         lambda data: _cifar(data, "cifar10_calib128_train.npz", "input", normalized=True)[0],
-         lambda data: _cifar(data, "cifar10_test_1000.npz", "input", normalized=True), top1),
-    Case("kws_ref_model_float32.tflite", lambda data: _speech(data, judged=False)[0],
-         lambda data: _speech(data, judged=True), top1),
+         lambda data, _: _cifar(data, "cifar10_calib128_train.npz", "input", normalized=True)[0],
+         lambda data, _: _cifar(data, "cifar10_test_1000.npz", "input", normalized=True), top1),
+    Case("kws_ref_model_float32.tflite", lambda data, part: _speech(data, part, judged=False)[0],
+         lambda data, part: _speech(data, part, judged=True), top1),
     Case("mobilenet_v2_torchvision_float.onnx",
-         lambda data: [sample for sample, _ in _pictures(data / "imagenet_calib32")],
-         lambda data: _labelled(_pictures(data / "imagenet_100")), top1),
-    Case("minilm_l3_encoder_float.onnx", lambda data: _sentences(data, "calib_"),
-         lambda data: (_sentences(data, ""), None), count_pairs),
+         lambda data, _: [sample for sample, _ in _pictures(data / "imagenet_calib32")],
+         lambda data, _: _labelled(_pictures(data / "imagenet_100")), top1),
+    Case("minilm_l3_encoder_float.onnx", lambda data, _: _sentences(data, "calib_"),
+         lambda data, _: (_sentences(data, ""), None), count_pairs),
 )
 
 
@@ -167,6 +169,6 @@ def given_case(path: str, preprocess: str, *, boxes: bool) -> Case:
     models = model_folder()
     shapes = {} if models is None or path.endswith(".tflite") else {
         name: next(iter(image_folder(models / "data" / "imagenet_calib32", preprocess))).shape}
-    return Case(path, lambda data: pictures(data / "imagenet_calib32"),
-                lambda data: (pictures(data / "imagenet_100"), None),
+    return Case(path, lambda data, _: pictures(data / "imagenet_calib32"),
+                lambda data, _: (pictures(data / "imagenet_100"), None),
                 count_boxes if boxes else top1, shapes)

@@ -3,7 +3,7 @@ insert integers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -57,9 +57,7 @@ def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions, say
     left_out = layers_named(prepared, options.keep_float)
     selection = select(prepared, left_out)
     if not selection.layers:
-        besides = " besides those that stay float" * bool(left_out)
-        raise MicrotronError(f"{show_name(graph.name or 'the model')} has no convolution or matrix "
-                             f"product to quantize{besides}")
+        raise MicrotronError(_explain_nothing(prepared, left_out))
     _check_finite(selection)
     found = quantize_selection(selection, samples, options, say)
     if options.max_loss is None:
@@ -138,6 +136,17 @@ def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
             channels = observe_channels(simulator, axes,
                                         islice(iter(samples), options.judged_samples), trial.say)
     return parameters
+
+
+def _explain_nothing(graph: Graph, left_out: Collection[str]) -> str:
+    """Why there is nothing to quantize."""
+    name = show_name(graph.name or "the model")
+    for layer, node in graph.nodes.items():
+        if isinstance(node.operation, PRODUCTS) and node.type.dtype == "float64":
+            return (f"{name}: {show_name(layer)} has numbers of 64 bits; export the model with "
+                    f"float32, which is what is quantized")
+    besides = " besides those that stay float" * bool(left_out)
+    return f"{name} has no convolution or matrix product to quantize{besides}"
 
 
 def _check_finite(selection: Selection) -> None:

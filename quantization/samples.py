@@ -105,18 +105,18 @@ def open_samples(inputs: Inputs, data: object) -> Iterator[Samples]:
         with tempfile.TemporaryDirectory(prefix="microtron_samples_") as folder:
             yield _spool(inputs, data, Path(folder))
     elif isinstance(data, Iterable):
-        yield Samples(inputs, lambda: map(lambda each: as_sample(inputs, each), iter(data)),
-                      "the samples")
+        yield Samples(inputs, lambda: (as_sample(inputs, each, number)
+                                       for number, each in enumerate(data)), "the samples")
     else:
         raise MicrotronError(f"samples are {quote(data)}, but must be a file, a folder, arrays by "
                              f"name or an iterable of samples")
 
 
-def as_sample(inputs: Inputs, given: Any, place: str = "the samples") -> Sample:
+def as_sample(inputs: Inputs, given: Any, number: int) -> Sample:
     """What an iterable gives as a sample: arrays by name, or one array for the only input."""
     if not isinstance(given, Mapping):
         given = {"": given}
-    return match_names(inputs, given, place)
+    return match_names(inputs, given, f"the samples, sample {number}")
 
 
 def match_names(inputs: Inputs, given: Mapping[str, Given], place: str) -> dict[str, Given]:
@@ -153,7 +153,7 @@ def _spool(inputs: Inputs, data: Iterator[object], folder: Path) -> Samples:
     """What can be gone through only once, kept on disk."""
     count = 0
     for count, given in enumerate(data, 1):
-        sample = as_sample(inputs, given)
+        sample = as_sample(inputs, given, count - 1)
         for number, name in enumerate(inputs):
             array = check_array(f"the samples, sample {count - 1}", name, sample[name],
                                 inputs[name])

@@ -51,10 +51,13 @@ class Writer:
 
     def node_of_several(self, kind: str, operands: list[str], results: list[str],
                         **attributes: Any) -> list[str]:
-        from onnx import helper
+        from onnx import defs, helper
 
+        declared = defs.get_schema(kind, OPSET).attributes
+        real = {name: float(value) for name, value in attributes.items()
+                if declared[name].type == defs.OpSchema.AttrType.FLOAT}     # 1 would be an integer
         self.nodes.append(helper.make_node(kind, operands, results, name=results[-1],
-                                           **attributes))
+                                           **{**attributes, **real}))
         return results
 
     def constant(self, values: Any, dtype: str = "", name: str = "constant") -> str:

@@ -14,6 +14,8 @@ from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.builder import Builder
 from microtron.compiler.graph.graph import Constant
 from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import LocalResponseNorm
+from microtron.compiler.graph.operations.layers.window import Conv
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.unary import Cast
 from microtron.compiler.graph.types import TensorType
@@ -63,6 +65,21 @@ def test_what_means_nothing_is_refused_in_a_line(graph, options, message):
     assert "\n" not in str(caught.value)
 
 
+def test_numbers_of_64_bits_are_refused_with_what_to_do():
+    made = Builder("wide")
+    x = made.input("x", TensorType((2, 4), "float64"))
+    y = made.add("y", MatMul(left=x, right=made.constant("w", np.eye(4))))
+    with pytest.raises(MicrotronError, match="wide: y has numbers of 64 bits; export"):
+        microtron.quantize(made.graph((y,)), [{"x": np.ones((2, 4))}], **QUICK)
+
+
+@pytest.mark.parametrize("as_given", [list, iter])
+def test_a_sample_without_an_input_is_named(as_given):
+    samples = [{"x": SAMPLES[0]["x"]}, {"x": SAMPLES[0]["x"], "z": SAMPLES[0]["x"]}]
+    with pytest.raises(MicrotronError, match="the samples, sample 1: it has z, but the inputs"):
+        microtron.quantize(GRAPH, as_given(samples), **QUICK)
+
+
 def test_a_misspelt_option_is_refused_with_the_nearest_name():
     with pytest.raises(TypeError, match=r"technique.*techniques"):
         microtron.quantize(GRAPH, SAMPLES, technique=())
@@ -108,8 +125,18 @@ def with_its_own_square(made, w):
                                                                                     right=w))))
 
 
+def with_a_response_normalization(made, w):
+    """Its bias is 1, as a whole number: ONNX wants a real one."""
+    x = made.input("x", TensorType((1, 4, 2, 2), "float32"))
+    taps = made.constant("taps", np.ones((4, 4, 1, 1), np.float32))
+    x = made.add("conv", Conv(x=x, weights=taps, channel_axis=1))
+    x = made.add("norm", LocalResponseNorm(x=x, before=1, after=1, alpha=1, beta=1, bias=1,
+                                      channel_axis=1))
+    return made.graph((made.add("y", Conv(x=x, weights=taps, channel_axis=1)),))
+
+
 @pytest.mark.parametrize("make", [with_outputs_of_all_kinds, with_an_integer_input,
-                                  with_its_own_square])
+                                  with_its_own_square, with_a_response_normalization])
 def test_inputs_and_outputs_of_any_kind_are_those_of_onnxruntime(make):
     graph = build(make)
     rng = np.random.default_rng(0)
