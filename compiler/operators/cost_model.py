@@ -29,6 +29,7 @@ LATE = 10                   # cycles that a transfer costs a busy bus, beside it
 AHEAD = 1.5                 # steps that loads run ahead, in the mean
 RUN = 1                     # cycles that the bus loses between runs
 OVERHEAD = 4                # cycles that an instruction more costs GEMM
+BURST = 64                  # beats at most: longer runs are several bursts
 
 
 def all_of(conditions: Iterable[Mask]) -> Mask:
@@ -37,6 +38,14 @@ def all_of(conditions: Iterable[Mask]) -> Mask:
     for each in conditions:
         together = np.logical_and(together, each)
     return together
+
+
+def load_cycles(beats: Column, runs: Column, config: Config, memory: MemoryTiming) -> Column:
+    """Cycles of loads that take so many of the bus, in runs. Short bursts do not fill the bus: the
+    number in flight is limited."""
+    latency, longest = memory.read_latency + ROUND_TRIP, BURST * memory.cycles_per_beat
+    bursts = np.maximum(runs, beats / longest)
+    return np.maximum(beats, (bursts * latency + beats) / config.reads_in_flight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +81,7 @@ class Steps:
         vectors = self.vectors * config.vector_cycles
         inp, wgt, out = (size * beat + RUN * runs for size, runs in (
             (self.inp, self.runs), (self.wgt, self.wgt_runs), (self.out, self.out_runs)))
-        # Short runs do not fill the bus: the number in flight is limited.
-        inp_load, wgt_load = (np.maximum(beats, (runs * latency + beats) / config.reads_in_flight)
+        inp_load, wgt_load = (load_cycles(beats, runs, config, memory)
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
         least = np.maximum(self.pieces * (self.products + OVERHEAD * self.parts),

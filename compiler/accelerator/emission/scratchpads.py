@@ -37,6 +37,7 @@ from .interleave_buffers import is_spread, memory_shape
 
 SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
                Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
+OPERANDS = 3                # of an operation of the ALU, its result included
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,8 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
     if place and banks == Banks.WIDE:
         return place
     # Few tiles that are only loaded, such as parameters, leave the banks to others.
-    if count > 1 and (4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)):
+    if count > 1 and (4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)
+                      or _is_combined(statement, places)):
         if banks == Banks.CLOSE:
             first, step = _in_next_banks(top, tiles, config.acc_bank_tiles, places)
             if first + (count - 1) * step + tiles > capacity:
@@ -176,7 +178,36 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
     fresh = -(-top // config.acc_bank_tiles) * config.acc_bank_tiles
     if count > 1 and _has_sums_before(places) and fresh + count * tiles <= capacity:
         top = fresh                     # a load would wait for the gemm
+    if (count == 1 and _is_combined(statement, places) and not _is_loaded(statement)
+            and _leaves_banks(statement, fresh + tiles, config)):
+        top = fresh                     # the ALU reads both in one cycle
     return Place(top, tiles, tiles, statement.copies)
+
+
+def _is_combined(statement: Allocate, places: Mapping[Buffer, Place]) -> bool:
+    """Whether the ALU combines a buffer with one that has a place already, and no copies: both are
+    read in one cycle if they lie in different banks."""
+    return any(_combines(each, statement.buffer) and any(
+        region.buffer in places and places[region.buffer].copies == 1 for region in each.regions)
+        for each in statements_of(statement.body) if isinstance(each, Invoke))
+
+
+def _combines(invoke: Invoke, buffer: Buffer) -> bool:
+    """Whether an intrinsic combines a buffer with others: all are read lane by lane, unlike the
+    parameters of a requantization."""
+    buffers = [region.buffer for region in invoke.regions]
+    return (buffer in buffers and len(buffers) <= OPERANDS
+            and all(each.scope == Scope.ACC for each in buffers))
+
+
+def _leaves_banks(statement: Allocate, end: int, config: Config) -> bool:
+    """Whether everything that is loaded later has banks of its own behind a tile."""
+    bank = config.acc_bank_tiles
+    for each in statements_of(statement.body):
+        if isinstance(each, Allocate) and each is not statement and (
+                each.buffer.scope == Scope.ACC):
+            end = -(-end // bank) * bank + each.copies * -(-tiles_of(each.buffer) // bank) * bank
+    return end <= config.tiles(SCRATCHPADS[Scope.ACC])
 
 
 def _has_sums_before(places: Mapping[Buffer, Place]) -> bool:

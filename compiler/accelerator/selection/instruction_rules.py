@@ -6,7 +6,7 @@ Every intrinsic brings one, those of the accelerator as well as those that a use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -95,12 +95,38 @@ def fill(value: int) -> Rule:
 
 
 def element_wise(op: AluOp) -> Rule:
-    """An operation of two tiles; with one operand, the result is the other."""
+    """An operation of two tiles."""
     def rule(loops: Loops) -> Iterable[Instruction]:
-        result, *sources = loops.tiles
-        left, right = sources if len(sources) > 1 else (result, *sources)
+        result, left, right = loops.tiles
         return alus(loops.axes, op, result, left, right)
     return rule
+
+
+def combine(op: AluOp) -> Rule:
+    """Tiles combined into one, step by step. Where that begins, the first of them is copied, not
+    combined with a constant."""
+    def rule(loops: Loops) -> Iterable[Instruction]:
+        result, source = loops.tiles
+        if not loops.begins:
+            return alus(loops.axes, op, result, result, source)
+        return _combine_from_first(op, loops.axes, result, source)
+    return rule
+
+
+def _combine_from_first(op: AluOp, axes: Sequence[Axis], result: Affine,
+                        source: Affine) -> Iterator[Instruction]:
+    """The first step copies. Of the others, those come next in which only the last loop of the
+    window has moved on, then those of the loop before it, with all steps inside."""
+    window = [axis for axis in axes if not result.of(axis)]
+    first = [axis for axis in axes if axis not in window]
+    yield from alus(first, AluOp.MOVE, result, result, source)
+    for axis in reversed([axis for axis in window if axis.extent > 1]):
+        inside = window[window.index(axis) + 1:]
+        rest, step = Axis(axis.name, axis.extent - 1, axis.reduces), source.of(axis)
+        later = source.drop_axes(axis) + Affine(step, {rest: step} if step else {})
+        yield from alus([rest if each is axis else each for each in axes
+                         if each is axis or each in inside or each in first],
+                        op, result, result, later)
 
 
 def immediate(op: AluOp, value: int) -> Rule:

@@ -167,7 +167,7 @@ def pool(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: largest(source[b, o + one], one))
     return Intrinsic("pool", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(AluOp.MAX),
+                     instruction_rules.combine(AluOp.MAX), begins=True,
                      motion=instruction_rules.STEP)
 
 
@@ -177,7 +177,7 @@ def pool_sum(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: total(source[b, o + one], one))
     return Intrinsic("pool_sum", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(AluOp.ADD),
+                     instruction_rules.combine(AluOp.ADD), begins=True,
                      motion=instruction_rules.STEP)
 
 

@@ -27,6 +27,7 @@ from ....isa.program import Program
 from ...accelerator.selection.intrinsic import requantize
 from ...errors import CompileError
 from ...nest.nest import Buffer, Interleave, Nest
+from ..choice import columns_of
 from ..description import Epilogue, activation, border, extent
 from ..form import Form, blocks_of
 from ..kernel import (
@@ -53,11 +54,13 @@ from ..packing import (
 )
 from ..program_cache import cached_program
 from ..work import Work, weight_bytes
-from . import conv2d
+from . import all_phases, conv2d
+from .all_phases import AllPhasesForm, Side
 from .conv2d import Conv2d
 from .conv2d_schedule import TEMPLATE
 
 MOST_PHASES = 1024          # each is a part of the program
+WORTH_TRYING = 1.1          # the bound: above, phases are tried one by one, too
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,13 +286,57 @@ def form_of(spec: Transposed, config: Config) -> TransposedForm:
     return TransposedForm(spec=spec, config=config, phases=tuple(phases(spec)))
 
 
-def compile_phases(operator: AnyOperator, spec: Transposed, config: Config,
-                   options: Options) -> Kernel:
-    """A convolution for each phase, with knobs of its own, all in one program."""
+def joint_form_of(form: TransposedForm) -> AllPhasesForm | None:
+    """The form that computes all phases in one step; None if they have different numbers of taps,
+    or do not follow one another evenly."""
+    rows, columns = (_side_of(form.spec, axis) for axis in range(2))
+    if rows is None or columns is None or form.interleaves:
+        return None
+    return all_phases.form_of(form, form.spec, rows, columns)
+
+
+def _side_of(spec: Transposed, axis: int) -> Side | None:
+    along = phases_along(spec, axis)
+    first = along[0]
+    step = along[1].offset - first.offset if len(along) > 1 else 0
+    even = all(each.taps and len(each.taps) == len(first.taps) and each.dilation == first.dilation
+               and each.offset == first.offset + number * step for number, each in enumerate(along))
+    if not even or step < 0 or len(along) < spec.stride[axis]:
+        return None
+    reach = first.outputs + (len(along) - 1) * step + (len(first.taps) - 1) * first.dilation
+    return Side(len(along), len(first.taps), first.dilation, step, before=-first.offset, size=reach,
+                outputs=first.outputs)
+
+
+def compile_transposed(operator: AnyOperator, spec: Transposed, config: Config,
+                       options: Options) -> Kernel:
+    """All phases in one step, or a convolution for each: what is faster."""
     if options.knobs is not None or options.form is not None:
         raise CompileError("transposed: every phase has knobs of its own; none can be given")
     form = form_of(spec, config)
     check_sizes(form)
+    joint = _compile_joint(form, options)
+    if joint is None:
+        return compile_phases(operator, form, options)
+    least = form.work.bound(config, options.memory).cycles
+    if options.cost is None or options.cost(joint.program) <= WORTH_TRYING * least:
+        return joint
+    phased = compile_phases(operator, form, options)
+    cost = options.cost
+    return min((joint, phased), key=lambda each: cost(each.program))
+
+
+def _compile_joint(form: TransposedForm, options: Options) -> Kernel | None:
+    joint = joint_form_of(form)
+    if joint is None or columns_of(all_phases.TEMPLATE, joint) is None:
+        return None
+    kernel = best_kernel(all_phases.TEMPLATE, [joint], options)
+    return replace(kernel, form=form)
+
+
+def compile_phases(operator: AnyOperator, form: TransposedForm, options: Options) -> Kernel:
+    """A convolution for each phase, with knobs of its own, all in one program."""
+    spec, config = form.spec, form.config
     chosen: dict[Conv2d, Kernel] = {}       # most phases are alike
     for phase in form.phases:
         if phase.spec not in chosen:
@@ -334,4 +381,4 @@ def _join_phases(form: TransposedForm, nests: Sequence[Nest]) -> Nest:
 
 OPERATOR = Operator[Transposed, Any, Any](
     description=Transposed, forms=lambda spec, config: [form_of(spec, config)], template=TEMPLATE,
-    compile=compile_phases)
+    compile=compile_transposed)

@@ -270,7 +270,7 @@ def separable(spec: Pool) -> bool:
     """Whether to combine along y first, for all columns of the input."""
     (height, width), outputs = spec.kernel, spec.out_shape[1]
     columns = min((outputs - 1) * spec.stride[1] + spec.reach(1), width * outputs)
-    apart = columns * (height + 1) + outputs * width
+    apart = columns * height + outputs * width
     few = outputs * spec.out_shape[0] < LATENCY     # the ALU would wait for its own results
     return height > 1 and width > 1 and (few or apart < outputs * height * width)
 

@@ -16,7 +16,7 @@ from ....isa.memory_timing import MemoryTiming
 from ...expression.expression import Axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Column, Mask
+from ..cost_model import Column, Mask, load_cycles
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import Template
 from ..kernel import Operator
@@ -167,11 +167,13 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     count, images = boxes(form, knobs), form.output.shape[0]
     tile = config.tile_bytes(Buffer.OUT)
     results = knobs.blocks * knobs.rows * knobs.columns
-    own, loaded = accumulators(form, knobs)
+    _, loaded = accumulators(form, knobs)
     rate = config.bus_bytes / memory.cycles_per_beat
-    load = loaded * tile / rate
+    height, width = box(form, knobs)
+    runs = knobs.blocks * np.where(width >= spec.width, 1, height)
+    load = load_cycles(loaded * tile / rate, runs, config, memory)
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    shared = np.where(_is_in_other_banks(config, own, loaded), 0, 1)
+    shared = np.where(_is_in_other_banks(form, knobs), 0, 1)
     passes = _passes(form, knobs, shared=shared)
     alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
@@ -190,28 +192,34 @@ def _parameter_bytes(form: PoolForm) -> int:
 
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     """Cycles of the ALU for one tile of the output. A vector takes one cycle more where both
-    operands share a bank."""
+    operands share a bank; the first of a window is copied."""
     height, width = form.spec.kernel
     results, vector = knobs.blocks * knobs.rows * knobs.columns, form.config.vector_cycles
     late = np.maximum(1.0, LATENCY / (results * vector))
-    ends = vector * (2 + len(form.steps)) + (
+    ends = vector * (1 + len(form.steps)) + (
         PARAMETER_TILES / knobs.blocks if max(form.parameters.shape[:2]) > 1 else 0)
+
+    def combine(taps: int) -> Column:
+        return vector + (taps - 1) * (vector + shared)
+
     passes: Column
     if form.columns is None:
-        passes = height * width * late * (vector + shared) + ends
+        passes = late * combine(height * width) + ends
     else:
         columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
-        passes = (columns * (height * (vector + shared) + vector)
-                  + width * np.maximum(late * vector, vector + 1) + ends)
+        passes = columns * combine(height) + np.maximum(late * vector * width,
+                                                        combine(width)) + ends
     return passes
 
 
-def _is_in_other_banks(config: Config, own: Column, loaded: Column) -> Mask:
-    """Whether the input lies in other banks than what it is combined with: the ALU reads both in
-    one cycle, and a bank gives one."""
-    bank = config.acc_bank_tiles
-    first = -(-own // bank) * bank
-    return (config.tiles(Buffer.ACC) - first) // 2 // bank * bank >= loaded
+def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
+    """Whether the input lies in other banks than what it is combined with, and both combinations
+    do: the ALU reads two operands in one cycle, and a bank gives one."""
+    bank = form.config.acc_bank_tiles
+    own, loaded = accumulators(form, knobs)
+    columns = 0 if form.columns is None else knobs.blocks * knobs.rows * box(form, knobs)[1]
+    taken = sum(-(-each // bank) for each in (own - columns, columns, loaded, loaded))
+    return taken <= form.config.acc_banks
 
 
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:

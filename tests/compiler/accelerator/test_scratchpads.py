@@ -1,13 +1,16 @@
 """Places on the chip: who works at the same time does so in different banks of the accumulator."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
 from microtron.compiler.accelerator.emission.scratchpads import place_buffers
 from microtron.compiler.compile import compile_op
+from microtron.compiler.nest.nest import Scope
 from microtron.compiler.operators.convolution.conv2d import Conv2d
-from microtron.isa.config import base
+from microtron.compiler.operators.pool.pool import Kind, Pool
+from microtron.isa.config import base, tiny
+from microtron.isa.instructions import Buffer
 
 
 def banks(first, tiles):
@@ -41,3 +44,20 @@ def test_copies_have_banks_of_their_own(shape):
     assert place.pitch is None
     assert place.copies == 2
     assert banks(place.of(0, 0), place.tiles).isdisjoint(banks(place.of(0, 1), place.tiles))
+
+
+def test_what_the_alu_combines_lies_in_different_banks():
+    spec = Pool(kind=Kind.MAX, height=13, width=13, channels=32, kernel=(5, 5), pad=(2,) * 4)
+    places = {buffer.name: place for buffer, place
+              in place_buffers(compile_op(spec, base).nest, base).items()}
+    used = [banks(places[name].of(0, turn), places[name].tiles)
+            for name in ("sums", "columns", "padded") for turn in range(places[name].copies)]
+    assert len(used) == 4
+    assert all(one.isdisjoint(other) for one, other in combinations(used, 2))
+
+
+def test_banks_are_shared_where_there_is_no_other():
+    spec = Pool(kind=Kind.MAX, height=40, width=40, channels=4, kernel=(5, 5), pad=(2,) * 4)
+    places = place_buffers(compile_op(spec, tiny).nest, tiny)
+    assert max(place.of(0, place.copies - 1) + place.tiles for buffer, place in places.items()
+               if buffer.scope == Scope.ACC) <= tiny.tiles(Buffer.ACC)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.convolution.transposed import Transposed, phases, phases_along
+from microtron.compiler.operators.choice import candidates
+from microtron.compiler.operators.convolution import all_phases
+from microtron.compiler.operators.convolution.transposed import (
+    Transposed,
+    form_of,
+    joint_form_of,
+    phases,
+    phases_along,
+)
+from microtron.compiler.operators.kernel import Options, best_kernel
 from microtron.isa.config import base, tiny
+from microtron.isa.verification.verifier import verify
+from microtron.runtime.devices.device import run
 
-from ..operations import CONFIGS, check
+from ..operations import CONFIGS, check, check_meaning, operands_for
+from ..references import expected
 
 SPECS = {
     "4x4": Transposed(height=5, width=4, channels_in=5, channels_out=6, kernel=(4, 4),
@@ -80,10 +93,47 @@ def test_a_border_that_leaves_nothing_is_refused():
 
 
 def test_knobs_of_all_phases_cannot_be_given_at_once():
-    knobs = compile_op(SPECS["4x4"], tiny).knobs
+    knobs = compile_op(SPECS["3x3, output padding"], tiny).knobs
     assert len(knobs) == 4
     with pytest.raises(CompileError, match="transposed: every phase has knobs of its own"):
         compile_op(SPECS["4x4"], tiny, knobs=knobs[0])
+
+
+EVEN = {
+    "2x2": Transposed(height=5, width=4, channels_in=5, channels_out=6, kernel=(2, 2), images=3,
+                      zero_point_in=-7),
+    "4x4": SPECS["4x4"],
+    "6x2, stride 3x1": Transposed(height=4, width=5, channels_in=9, channels_out=6, kernel=(6, 2),
+                                  stride=(3, 1), pad=(0, 1, 0, 1), zero_point_in=3),
+    "rows cut off": Transposed(height=9, width=5, channels_in=4, channels_out=5, kernel=(4, 2),
+                               stride=(2, 2), pad=(6, 5, 0, 0), zero_point_in=-5)}
+
+
+@pytest.mark.parametrize("config", [tiny, CONFIGS["batch 2"]], ids=["tiny", "batch 2"])
+@pytest.mark.parametrize("spec", EVEN.values(), ids=EVEN)
+def test_phases_with_as_many_taps_are_one_expression_with_any_knobs(spec, config):
+    form = form_of(spec, config)
+    joint = joint_form_of(form)
+    check_meaning(spec, joint)
+    every = candidates(all_phases.TEMPLATE, joint)
+    given = operands_for(form)
+    for knobs in every[::max(1, len(every) // 4)]:
+        kernel = best_kernel(all_phases.TEMPLATE, [joint], Options(knobs=knobs))
+        verify(kernel.program)
+        outputs, _ = run(kernel.program, kernel.pack(given), "functional")
+        np.testing.assert_array_equal(kernel.unpack(outputs), expected(spec, given), str(knobs))
+
+
+@pytest.mark.parametrize("name", ["3x3, output padding", "phases without taps", "dilated"])
+def test_phases_that_differ_are_convolutions_of_their_own(name):
+    assert joint_form_of(form_of(SPECS[name], tiny)) is None
+
+
+def test_the_input_of_all_phases_is_loaded_once():
+    spec = Transposed(height=16, width=16, channels_in=64, channels_out=64, kernel=(2, 2))
+    kernel, (report,) = check(spec, base, "cycle")
+    assert isinstance(kernel.knobs, all_phases.Knobs)
+    assert report.bytes <= 1.1 * kernel.form.work.bytes
 
 
 def test_the_array_is_busy_most_of_the_time():

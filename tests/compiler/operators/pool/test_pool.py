@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ from microtron.compiler.operators.pool.pool import (
 from microtron.compiler.operators.pool.pool_schedule import Knobs
 from microtron.isa.arithmetic import scale_array
 from microtron.isa.config import base, tiny
-from microtron.isa.instructions import Rounding
+from microtron.isa.instructions import Alu, AluI, AluOp, Rounding
+from microtron.isa.stream import decode
 
 from ..operations import check, check_meaning
 from ..references import rounded_away, rounded_to_even
@@ -197,3 +199,22 @@ def test_the_maximum_of_resnets_first_block_keeps_bus_and_alu_busy():
     _, (report,) = check(spec, base, "cycle")
     bytes_moved = 32 * (56 * 56 + 28 * 28)
     assert report.cycles * 0.8 < bytes_moved / base.bus_bytes
+
+
+@pytest.mark.parametrize("kernel", [(2, 2), (1, 3), (3, 3)])
+def test_the_first_element_of_a_window_is_copied_and_no_constant_combined(kernel):
+    spec = Pool(kind=Kind.MAX, height=12, width=12, channels=4, kernel=kernel, stride=(2, 2))
+    words = list(decode(check(spec, tiny)[0].program.code))
+    steps = [each for each in words if isinstance(each, Alu)]
+    assert not any(isinstance(each, AluI) for each in words)
+    taken = {op: sum(prod(each.loops) for each in steps if each.op == op)
+             for op in (AluOp.MOVE, AluOp.MAX)}
+    outputs = prod(spec.out_shape)
+    assert taken == {AluOp.MOVE: outputs, AluOp.MAX: outputs * (prod(kernel) - 1)}
+
+
+def test_both_passes_of_a_large_window_read_two_banks():
+    spec = Pool(kind=Kind.MAX, height=13, width=13, channels=64, kernel=(5, 5), pad=(2,) * 4)
+    _, (report,) = check(spec, base, "cycle")
+    down, across = 17 * 5, 13 * 5
+    assert report.cycles <= 1.15 * 4 * 13 * (down + across + 13)
