@@ -16,7 +16,8 @@ from microtron.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(str(page.relative_to(ROOT))
-               for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")))
+               for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"),
+                            *ROOT.glob("docs/tutorials/*.md")))
 SOURCE = re.compile(r"(?<![\w*./-])[\w*.][\w*./-]*\.(?:py|md|asm|cpp|h)(?![\w/])")
 TEST = re.compile(r"(?:(?P<file>tests/[\w/]+\.py)::)?\b(?P<name>test_\w+)\b(?!\.py|/)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
