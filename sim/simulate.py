@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from ..base.keywords import check_keywords
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
@@ -16,7 +18,7 @@ from .counts import Counts, count
 from .cycle.prepared_program import Prepared, prepare
 from .cycle.run import check_meaning, image, run_prepared
 from .cycle.stop_reasons import check_end
-from .limit import cycle_limit
+from .limit import DEFAULT_CYCLES, cycle_limit
 from .report import Report
 
 DEVICE = "cycle"            # the device in reports: the one of that name takes the same cycles
@@ -46,8 +48,8 @@ class Known:
 
     code: bytes
     config: Config
-    counts: Counts
-    prepared: Prepared | None = None        # on demand
+    counts: Counts | None = None            # both on demand
+    prepared: Prepared | None = None
 
 
 # Dropped together with their programs, to which they hold no reference.
@@ -56,20 +58,24 @@ KNOWN: WeakKeyDictionary[Program, Known] = WeakKeyDictionary()
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A program on an accelerator, with everything that does not depend on the memory prepared."""
+    """A program on an accelerator, with everything that does not depend on the memory prepared.
+    That its words are instructions of the accelerator may be proven already."""
 
     program: Program
     config: Config
+    is_proven: bool = False
 
     @cached_property
     def counts(self) -> Counts:
+        if self._known.counts is None:
+            self._known.counts = count(self.program.code, self.config, {})
         return self._known.counts
 
     @cached_property
     def prepared(self) -> Prepared:
         if self._known.prepared is None:
             check_meaning(self.config, self.program.config)
-            self._known.prepared = prepare(self.program, self.config)
+            self._known.prepared = prepare(self.program, self.config, is_proven=self.is_proven)
         return self._known.prepared
 
     @cached_property
@@ -78,7 +84,7 @@ class Ready:
         code = as_bytes(self.program.code).tobytes()
         known = KNOWN.get(self.program)
         if known is None or known.config != self.config or known.code != code:
-            known = Known(code, self.config, count(self.program.code, self.config, {}))
+            known = Known(code, self.config)
             KNOWN[self.program] = known
         return known
 
@@ -91,3 +97,16 @@ class Ready:
         return Report(device=DEVICE, config=self.config, memory=memory,
                       counts=replace(self.counts, most_tokens=run.most_tokens), cycles=run.cycles,
                       counters=run.counters, timeline=run.timeline)
+
+    def count_cycles(self, memory: MemoryTiming | None) -> int:
+        """Only the cycles of a program that reaches its end, sooner."""
+        rows = self.prepared.code
+        work = rows["slots"] + rows["outer"] * rows["middle"] * rows["inner"]
+        if work.sum(dtype=np.float64) < DEFAULT_CYCLES:
+            run = run_prepared(self.prepared, image(self.program), timing=memory,
+                               limit=DEFAULT_CYCLES)
+            if not (run.stuck or run.fault):
+                return run.cycles
+        cycles = self.simulate(memory, None).cycles         # says what is wrong
+        assert cycles is not None, "the simulator counts them"
+        return cycles

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ...isa.address_map import place_windows
 from ...isa.config import Config
-from ...isa.instructions import Buffer, Engine, Load, MicroOp
+from ...isa.instructions import MicroOp
 from ...isa.program import Program, Segment
 from ...isa.stream import Stream
-from ..twins.decode import Column, Rows, decode_rows
+from ..twins.decode import Column, Rows
 from .bundles import Given, Loads
 
 ADDRESS_LIMIT = 1 << 62
@@ -96,79 +96,33 @@ def _words(data: Bytes | None) -> npt.NDArray[np.uint64]:
     return words
 
 
-def prepare(program: Program, config: Config) -> Prepared:
-    """Prepare a program for an accelerator with the same tiles and scratchpads."""
-    return prepare_code(program.code, program.segments, place_windows(program), config)
+def prepare(program: Program, config: Config, *, is_proven: bool = False) -> Prepared:
+    """Prepare a program for an accelerator with the same tiles and scratchpads. With `is_proven`,
+    its words are known to be instructions that the accelerator has."""
+    return prepare_code(program.code, program.segments, place_windows(program), config,
+                        is_proven=is_proven)
 
 
 def prepare_code(code: Stream, segments: Sequence[Segment], bases: Sequence[int],
-                 config: Config) -> Prepared:
+                 config: Config, *, is_proven: bool = False) -> Prepared:
     """The same for an array of instructions and segments; `bases` are the addresses of the code and
     of each segment."""
+    from .decode_program import decode_rows, find_micro_ops
+
     moved = bases[0] if bases[-1] >= ADDRESS_LIMIT else 0
     bases = [base - moved for base in bases]
-    rows = decode_rows(code, config, segments, bases[1:])
-    return Prepared(config=config, code=rows, positions=_positions(rows), bases=bases,
-                    moved=moved, micro_ops=_micro_ops(code, rows))
-
-
-def _positions(code: Rows) -> npt.NDArray[np.int64]:
-    """The positions of each engine's instructions, in order."""
-    engines = np.where(code["legal"] != 0, code["engine"], -1)
-    each = [np.flatnonzero(engines == int(engine)) for engine in Engine]
-    table = np.zeros((len(Engine), max(map(len, each)) + 1), np.int64)
-    for engine, positions in enumerate(each):
-        table[engine, :len(positions)] = positions
-    return table
-
-
-def _micro_ops(stream: Stream, code: Rows) -> MicroOps:
-    """The effects of all loads of micro-ops that end, tile by tile. Where planes of a load overlap,
-    the last one wins, so no load has more tiles than the scratchpad."""
-    loads = np.flatnonzero((code["legal"] != 0) & (code["engine"] == Engine.LOAD)
-                           & (code["buffer"] == Buffer.UOP))
-    loads = loads[_reaching(code[loads])]
-    words = code[loads]
-    z, y, x, pitch = (words[name] for name in ("planes", "rows", "tiles", "plane_pitch"))
-    reach = np.where(words["no_bytes"] != 0, 0, (z - 1) * pitch + y * x)
-    of, at = _enumerate_lists(reach)    # the load of each tile, and its offset there
-    plane = np.minimum(at // np.maximum(pitch, 1)[of], z[of] - 1)
-    plane[pitch[of] == 0] = z[of[pitch[of] == 0]] - 1
-    within = at - plane * pitch[of]                     # offset in the last plane that contains it
-    filled = within < (y * x)[of]                       # there may be gaps between planes
-    of, at, plane, within = of[filled], at[filled], plane[filled], within[filled]
-    row, column = np.divmod(within, x[of])
-    offset = (words["offset"][of] + plane * words["plane_stride"][of]
-              + row * words["row_stride"][of])
-    span = np.zeros((len(code), 2), np.int64)
-    counts = np.bincount(of, minlength=len(loads))
-    span[loads, 1] = np.cumsum(counts)
-    span[loads, 0] = span[loads, 1] - counts
-    segment = stream.view(Load.dtype())["segment"][loads].astype(np.int64)
-    return MicroOps(tile=words["sram"][of] + at, span=span, sources=_sources(
-        segment[of], offset // MicroOp.size + column))
+    rows, positions = decode_rows(code, config, segments, bases[1:], is_proven=is_proven)
+    loaded = find_micro_ops(code, rows)
+    return Prepared(config=config, code=rows, positions=positions, bases=bases, moved=moved,
+                    micro_ops=MicroOps(tile=loaded.tile, span=loaded.span,
+                                       sources=_sources(loaded.segment, loaded.place)))
 
 
 def _sources(segment: Column, place: Column) -> tuple[Source, ...]:
     """The same by segment."""
+    if len(segment) and (segment == segment[0]).all():      # as compilers put them
+        return (Source(segment=int(segment[0]), number=np.arange(len(segment)), place=place,
+                       end=int(place.max()) + 1),)
     numbers = [(int(each), np.flatnonzero(segment == each)) for each in np.unique(segment)]
     return tuple(Source(segment=each, number=number, place=place[number],
                         end=int(place[number].max()) + 1) for each, number in numbers)
-
-
-def _enumerate_lists(lengths: Column) -> tuple[Column, Column]:
-    """For consecutive lists of these lengths: the list of each element, and its index there."""
-    lists = np.repeat(np.arange(len(lengths)), lengths)
-    return lists, np.arange(len(lists)) - (np.cumsum(lengths) - lengths)[lists]
-
-
-def _reaching(loads: Rows) -> npt.NDArray[np.bool_]:
-    """Which loads stay inside their segment and scratchpad. The others never end."""
-    low = high = loads["offset"]
-    for count, stride in (("planes", "plane_stride"), ("rows", "row_stride")):
-        reach = (loads[count] - 1) * loads[stride]
-        low, high = low + np.minimum(reach, 0), high + np.maximum(reach, 0)
-    there = (low >= 0) & (high + loads["tiles"] * loads["tile_bytes"] <= loads["size"])
-    good: npt.NDArray[np.bool_] = ((loads["inside"] != 0) & (loads["misaligned"] == 0)
-                                   & (there | (loads["no_bytes"] != 0)))
-    return good

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 MicroOps: TypeAlias = npt.NDArray[np.uint16]        # a row of fields for each tile
 OneRecord: TypeAlias = Any      # an array of one record, which compiled code treats as a record
 
@@ -62,3 +63,17 @@ class Code(Protocol):
     """The instructions of a program, by position."""
 
     def __getitem__(self, position: int) -> Settings: ...
+
+
+class Row(Protocol):
+    """`decode.ROW` of an instruction, to be filled."""
+
+    def __getattr__(self, name: str) -> int: ...
+    def __setattr__(self, name: str, number: int) -> None: ...
+
+
+class Rows(Protocol):
+    """The same of a program, by position."""
+
+    def __getitem__(self, position: int) -> Row: ...
+    def __len__(self) -> int: ...

@@ -14,7 +14,7 @@ import pytest
 import microtron
 from microtron.base.errors import ExecutionError, MicrotronError
 from microtron.isa.config import tiny
-from microtron.isa.instructions import AluI, Engines, Gemm, Load
+from microtron.isa.instructions import AluI, Engine, Engines, Gemm, Load
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.registers import counter_names
 from microtron.sim import parallel
@@ -22,7 +22,7 @@ from microtron.sim import simulate as module
 from microtron.sim.cycle.prepared_program import prepare
 from microtron.sim.functional.simulator import Functional
 from microtron.sim.parallel import Job, simulate_many
-from microtron.sim.simulate import simulate
+from microtron.sim.simulate import Ready, simulate
 from microtron.testing.random_programs import random_program
 
 from .functional.support import program
@@ -57,7 +57,7 @@ def test_accelerator_and_memory_can_be_others_than_the_program_s():
 def test_a_program_is_prepared_once_for_all_memories(monkeypatch):
     prepared = []
     monkeypatch.setattr(module, "prepare",
-                        lambda *given: prepared.append(given) or prepare(*given))
+                        lambda *given, **more: prepared.append(given) or prepare(*given, **more))
     copy = replace(COPY)
     first = simulate(copy)
     assert simulate(copy) == first
@@ -66,6 +66,22 @@ def test_a_program_is_prepared_once_for_all_memories(monkeypatch):
     simulate(copy, replace(tiny, bus_bits=256))
     assert simulate(copy) == first
     assert len(prepared) == 3
+
+
+def test_cycles_alone_are_those_of_the_report():
+    for is_proven in (False, True):
+        copy = Ready(replace(COPY), tiny, is_proven)
+        assert copy.count_cycles(None) == simulate(COPY).cycles
+        slow = MemoryTiming(read_latency=42)
+        assert copy.count_cycles(slow) == simulate(COPY, memory=slow).cycles
+
+
+def test_what_does_not_end_is_refused_without_a_report_as_well():
+    stuck = replace(COPY, code=COPY.code.copy())
+    stuck.code["wait"][0] = 1 << Engine.STORE
+    for run in (simulate, lambda program: Ready(program, tiny).count_cycles(None)):
+        with pytest.raises(ExecutionError, match="wait"):
+            run(stuck)
 
 
 def test_a_program_that_is_changed_in_place_is_prepared_again():
@@ -147,7 +163,7 @@ def test_a_long_job_goes_to_a_process_at_once(monkeypatch):
 def test_a_program_that_comes_again_is_worked_out_once(monkeypatch):
     made = []
     monkeypatch.setattr("microtron.sim.simulate.prepare",
-                        lambda *given: made.append(given) or prepare(*given))
+                        lambda *given, **more: made.append(given) or prepare(*given, **more))
     memories = [MemoryTiming(read_latency=each) for each in range(1, 7)]
     wide = replace(tiny, bus_bits=128)
     jobs = [Job(program=each, config=config, memory=memory)

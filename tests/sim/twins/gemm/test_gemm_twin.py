@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Gemm, GemmFlags, Window
 from microtron.isa.stream import encode
-from microtron.sim.twins.decode import decode_rows
+from microtron.sim.cycle.decode_program import decode_rows
 from microtron.sim.twins.gemm import gemm
 from microtron.sim.twins.top import settings
 
@@ -21,7 +21,7 @@ LONG = Gemm(count=1, loops=(65535, 65535, 65535), dst_stride=(0, 0, 0), src_stri
 
 
 def first_bad(instruction, uops):
-    code = decode_rows(encode([instruction]), CONFIG, (), ())
+    code, _ = decode_rows(encode([instruction]), CONFIG, (), ())
     return gemm._first_bad(Fields(code), Fields(settings(CONFIG, 1, 0)),
                            Checked(np.array(uops, np.uint16)))
 
@@ -76,7 +76,7 @@ WINDOWS = replace(CONFIG, window_taps=3)
 
 
 def first_bad_of_window(window, uops):
-    code = decode_rows(encode([window]), WINDOWS, (), ())
+    code, _ = decode_rows(encode([window]), WINDOWS, (), ())
     return gemm._first_bad_of_window(Fields(code), Fields(settings(WINDOWS, 1, 0)),
                                      Checked(np.array(uops, np.uint16)))
 
