@@ -10,7 +10,7 @@ GROUPS = {
     "Networks": ("quantize", "compile", "inspect", "run", "profile", "report", "firmware"),
     "Operators and programs": ("kernel", "asm", "disasm", "verify"),
     "Accelerator": ("config", "isa", "verilog", "compare"),
-    "Boards": ("boards", "build"),
+    "Boards": ("boards", "build", "selftest"),
     "Exploration": ("tune", "dataset", "fit", "records"),
     "This machine": ("doctor", "completion"),
 }

@@ -24,6 +24,7 @@ from .help import GroupedCommands
 from .kernel import add_operators, kernels
 from .machine.completion import completion
 from .machine.doctor import doctor
+from .machine.self_test import selftest
 from .model import check_unused, compile_, inspect, is_model
 from .networks import disassemble_model, verdicts_of_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
@@ -144,6 +145,7 @@ app.command()(compare)
 app.command()(boards)
 app.command()(build)
 app.command()(firmware)
+app.command()(selftest)
 app.command()(dataset)
 app.command()(records)
 app.command()(fit)

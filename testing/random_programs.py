@@ -90,24 +90,34 @@ class Draft:
 
 def random_program(config: Config, seed: int, *, length: int = 40) -> Program:
     """A valid program of about `length` instructions between its prologue and its epilogue."""
-    draft = Draft(config, random.Random(f"{config.digest} {seed}"))
-    for buffer in SCRATCHPADS:
-        draft.windows[buffer] = _window(draft, buffer)
-    draft.scratch_bytes = draft.rng.choice((1, 4)) * WINDOW_TILES * config.tile_bytes(Buffer.ACC)
-    _fill(draft)
-    makers: list[Callable[[Draft], Instruction | None]] = [
-        _load, _load, _gemm, _gemm, _gemm, _alu, _alui, _requantize, _store]
-    makers += [_window_product, _window_product] if config.has_windows else []
-    makers += [_table] if config.tables else []
+    draft = begin_draft(config, f"{config.digest} {seed}")
+    makers = [*(MAKERS[name] for name in OFTEN),
+              *([_window_product, _window_product] if config.has_windows else []),
+              *([_table] if config.tables else [])]
     while len(draft.code) < length:
         if draft.rng.random() < 0.02:
             draft.code.append(Sync(action=SyncAction.BARRIER))
         instruction = draft.rng.choice(makers)(draft)
         if instruction is not None:
             draft.code.append(instruction)
+    return finish_draft(draft, f"seed {seed}, length {length}")
+
+
+def begin_draft(config: Config, seed: str) -> Draft:
+    """A program that has filled its windows, and done nothing else yet."""
+    draft = Draft(config, random.Random(seed))
+    for buffer in SCRATCHPADS:
+        draft.windows[buffer] = _window(draft, buffer)
+    draft.scratch_bytes = draft.rng.choice((1, 4)) * WINDOW_TILES * config.tile_bytes(Buffer.ACC)
+    _fill(draft)
+    return draft
+
+
+def finish_draft(draft: Draft, generator: str) -> Program:
+    """The program with its epilogue and its tokens."""
     _drain(draft)
-    return with_tokens(Program(config, encode(draft.code), _segments(draft),
-                               provenance={"generator": f"seed {seed}, length {length}"}))
+    return with_tokens(Program(draft.config, encode(draft.code), _segments(draft),
+                               provenance={"generator": generator}))
 
 
 def _window(draft: Draft, buffer: Buffer) -> Part:
@@ -418,3 +428,10 @@ def _store(draft: Draft) -> Store | None:
         return None
     return Store(buffer=buffer, segment=SCRATCH, sram=sram, offset=offset, shape=shape,
                  stride=stride, sram_pitch=pitch)
+
+
+# What draws an instruction, or None if it found no room for one; by the instruction's name.
+MAKERS: dict[str, Callable[[Draft], Instruction | None]] = {
+    "load": _load, "gemm": _gemm, "window": _window_product, "alu": _alu, "alui": _alui,
+    "requantize": _requantize, "table": _table, "store": _store}
+OFTEN = ("load", "load", "gemm", "gemm", "gemm", "alu", "alui", "requantize", "store")

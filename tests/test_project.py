@@ -142,7 +142,8 @@ def test_every_package_folder_is_installed():
 
 
 def test_an_installed_package_says_that_it_has_types():
-    """By the marker file that type checkers look for, as setuptools would put it into a wheel."""
+    """By the marker file that type checkers look for, as setuptools would put it into a wheel; the
+    network of the self-test is beside it."""
     settings = PROJECT["tool"]["setuptools"]
     chosen = {name.replace("-", "_"): settings[name]
               for name in ("package-dir", "packages", "package-data")}
@@ -152,7 +153,7 @@ def test_an_installed_package_says_that_it_has_types():
               "print({package: files for package, _, _, files in build.data_files}['microtron'])\n")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "['py.typed']\n"
+    assert done.stdout == "['py.typed', 'examples/digits/digits.onnx']\n"
 
 
 @pytest.mark.parametrize(("line", "name"), [

@@ -53,7 +53,7 @@ class BoardDevice:
         self.place = place_of(place)
         self.limit = None if limit is None else check_limit(limit)
         opening = link_to(self.place)
-        self._connection = (connect(f"{self.place.board}@{self.place.address}", opening)
+        self.connection = (connect(f"{self.place.board}@{self.place.address}", opening)
                             if link is None else Connection(link))
         self._program: Program | None = None
         self._bases: list[int]
@@ -61,14 +61,14 @@ class BoardDevice:
 
     def load(self, program: Program) -> None:
         check_config(program, self.config)
-        check_config(program, self._connection.config)
+        check_config(program, self.connection.config)
         sizes = [as_bytes(program.code).nbytes, *(each.size for each in program.segments)]
         offsets = [0]
         for size in sizes:
             offsets.append(-(-(offsets[-1] + size) // PAGE_BYTES) * PAGE_BYTES)
         self._program = self._space = None          # the room of the last one is free again
         with self._turn() as link:
-            self._space = self._connection.space(offsets[-1])
+            self._space = self.connection.space(offsets[-1])
             self._bases = [self._space.start + offset for offset in offsets[:-1]]
             link.write(self._bases[0], np.array(as_bytes(program.code)).ravel())
             for segment, base in zip(program.segments, self._bases[1:], strict=True):
@@ -181,8 +181,8 @@ class BoardDevice:
 
     @contextmanager
     def _turn(self) -> Iterator[Link]:
-        with self._connection.turn:
-            yield self._connection.link
+        with self.connection.turn:
+            yield self.connection.link
 
 
 def _status(link: Link) -> Status:

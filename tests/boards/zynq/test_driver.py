@@ -108,7 +108,7 @@ def test_a_fault_is_named_and_the_next_program_runs(name):
 
 def test_a_deadlock_is_given_up_stopped_and_the_next_program_runs():
     device, harness = driver()
-    device._connection.link.registers.limit = 2000
+    device.connection.link.registers.limit = 2000
     device.load(with_code(Load(), Gemm(wait=Engines.ALU), Sync()))
     with pytest.raises(ExecutionError, match=r"has not ended after .* cycles, .*: \d of 3 "
                                              r"instructions were handed out$"):
@@ -121,8 +121,8 @@ def test_a_deadlock_is_given_up_stopped_and_the_next_program_runs():
 
 def test_several_programs_share_the_board_and_its_memory():
     first, _ = driver()
-    second = BoardDevice(tiny, place=PLACE, link=first._connection.link)
-    second._connection = first._connection
+    second = BoardDevice(tiny, place=PLACE, link=first.connection.link)
+    second.connection = first.connection
     for each, value in ((first, 1), (second, 2)):
         each.load(plus_seven())
         each.write(Address("input"), bytes([value] * 8))

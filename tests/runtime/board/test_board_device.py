@@ -58,7 +58,7 @@ def test_a_loaded_program_runs_again_on_new_input():
 def test_programs_of_several_devices_have_their_own_memory_until_nobody_wants_it():
     fake = board()
     first, second = (BoardDevice(tiny, place=PLACE, link=DirectLink(fake)) for _ in range(2))
-    second._connection = first._connection          # as those with the same address have
+    second.connection = first.connection          # as those with the same address have
     first.load(plus_seven())
     second.load(plus_seven())
     first.write(Address("input"), bytes([1] * 8))
@@ -73,7 +73,7 @@ def test_programs_of_several_devices_have_their_own_memory_until_nobody_wants_it
     del first, chosen
     gc.collect()
     third = BoardDevice(tiny, place=PLACE, link=DirectLink(fake))
-    third._connection = second._connection
+    third.connection = second.connection
     third.load(plus_seven())
     assert third._bases[0] == start
 

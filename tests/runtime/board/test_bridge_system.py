@@ -12,12 +12,14 @@ from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_to, place_of
 from microtron.runtime.board.uart import BridgeLink
 from microtron.runtime.devices.device import Address
+from microtron.testing.self_test import self_test
 
 from ...boards.soc.test_simulate_soc import BOARD, LEAST
 from ..devices.test_rtl import copying, is_copied
 
 PLACE = "board:ulx3s@/dev/ttyUSB0"
 PATIENCE = 300_000              # cycles
+ANSWER_PATIENCE = 20 * PATIENCE     # what was sent before takes time, too
 GREETING = 4096                 # bytes: more than it has
 MEMORY = range(LITEX_MEMORY + BOARD.memory.bytes // 2, LITEX_MEMORY + BOARD.memory.bytes)
 
@@ -33,7 +35,7 @@ class SimulatedLink(BridgeLink):
         self.board.write(data)
 
     def receive(self, size):
-        data = self.board.read(size, PATIENCE)
+        data = self.board.read(size, ANSWER_PATIENCE)
         if len(data) != size:
             raise LinkError(f"{len(data)} of {size} bytes came")
         return data
@@ -82,6 +84,13 @@ def test_a_fault_and_a_deadlock_leave_a_board_that_runs_the_next_program(link):
     device.load(program())
     device.run()
     assert is_copied(device, program())
+
+
+@pytest.mark.soak
+def test_the_self_test_passes_over_the_serial_line(link):
+    checks = list(self_test(BoardDevice(LEAST, place=PLACE, link=link), LEAST))
+    assert len(checks) > 8
+    assert all(each.passed for each in checks), [each for each in checks if not each.passed]
 
 
 def test_the_name_of_the_board_leads_to_these_addresses(monkeypatch):
