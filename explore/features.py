@@ -26,7 +26,7 @@ from .points import LayerPoint
 OPERATORS = ("conv2d", "depthwise", "grouped", "dense", "pool", "elementwise", "broadcast",
              "residual_conv2d", "averaged_conv2d", "separable", "conv_separable")
 KNOBS = ("blocks", "rows", "columns", "depth", "groups", "tap_rows", "tap_columns", "tiles")
-FLAGS = ("one_by_one", "data_stays", "resident", "doubled")
+FLAGS = ("one_by_one", "data_stays", "resident", "doubled", "single_sums")
 CONFIG_SIZES = ("batch", "block_in", "block_out", "bus_bytes", "acc_banks", "queue_depth",
                 "reads_in_flight", "writes_in_flight", "vector_cycles", "macs_per_cycle")
 CONFIG_PLAIN = ("out_readers", "window_taps")

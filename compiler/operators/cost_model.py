@@ -70,6 +70,7 @@ class Steps:
     wgt_ahead: Mask = True   # those of the next group can come before the last are no more needed
     last: Column = 1.0         # part of a step that the last one is
     parts: Column = 1          # into which a piece, and the results of a step, are cut
+    waits: Mask = False      # GEMM waits until the ALU has taken the sums of a step
 
     def cycles(self, config: Config, memory: MemoryTiming) -> Column:
         """The slowest engine limits the rate of steps; the first loads, and the last requantization
@@ -84,8 +85,8 @@ class Steps:
         inp_load, wgt_load = (load_cycles(beats, runs, config, memory)
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
-        least = np.maximum(self.pieces * (self.products + OVERHEAD * self.parts),
-                           vectors + latency)
+        sums = self.pieces * (self.products + OVERHEAD * self.parts)
+        least = np.where(self.waits, sums + vectors + latency, np.maximum(sums, vectors + latency))
 
         def step_cycles(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""

@@ -30,7 +30,8 @@ class Knobs:
     """How much is computed at once: output blocks, rows and columns, input blocks, rows and
     columns of the kernel, where 0 is all of them, and groups. Output blocks may be taken one by
     one, so that the first begins before all weights are there, and goes out before the last is
-    done."""
+    done. With one buffer for sums, and one for results, more of them fit, but GEMM waits until the
+    ALU has taken them."""
 
     blocks: int
     rows: int
@@ -40,6 +41,7 @@ class Knobs:
     tap_columns: int = 0
     groups: int = 1
     one_by_one: bool = False
+    single_sums: bool = False
 
     def taps(self, kernel: tuple[int, int]) -> tuple[int, int]:
         return self.tap_rows or kernel[0], self.tap_columns or kernel[1]
@@ -48,8 +50,9 @@ class Knobs:
 def schedule(form: Conv2dForm, knobs: Knobs) -> Schedule:
     """The template: weights of some output blocks stay while the image passes by; every step
     loads input rows, sums, requantizes and stores, each in buffers that are used in turn."""
-    plan, weights, sums = schedule_output_tiles(form, knobs, one_by_one=knobs.one_by_one,
-                                                between=form.between)
+    plan, weights, sums = schedule_output_tiles(
+        form, knobs, one_by_one=knobs.one_by_one, single_sums=knobs.single_sums,
+        between=form.between)
     schedule_sums(plan, form, knobs, weights, sums)
     return plan
 
@@ -158,23 +161,32 @@ def grids(form: Conv2dForm) -> Iterator[Knobs]:
     for tap_rows, tap_columns in ((0, 0), (1, 0), (0, 1), (1, 1)):
         every = grid(Knobs, groups=even_sizes(groups), blocks=even_sizes(outputs),
                      depth=some_sizes(depth), columns=fair_sizes(form.spec.out_width),
-                     rows=fair_sizes(form.spec.out_height), one_by_one=[False, True])
+                     rows=fair_sizes(form.spec.out_height), one_by_one=[False, True],
+                     single_sums=[False, True])
         yield replace(every, tap_rows=tap_rows, tap_columns=tap_columns)
 
 
 def fits(form: Conv2dForm, knobs: Knobs) -> Mask:
-    """Whether all buffers find room, twice. Several groups are computed at once only if each is
-    computed as a whole, and blocks one by one only if there are several, in few enough pieces."""
+    """Whether all buffers find room, twice, or sums and results once where they do not twice.
+    Several groups are computed at once only if each is computed as a whole, and blocks one by one
+    only if there are several, in few enough pieces."""
     need, blocks = _tiles(form, knobs), knobs.groups * knobs.blocks
-    need[Buffer.ACC] = need[Buffer.ACC] + blocks * PARAMETER_TILES
+    parameters = 2 * blocks * PARAMETER_TILES
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
-    room = all_of(2 * tiles <= form.config.tiles(buffer) for buffer, tiles in need.items())
+    room = {buffer: form.config.tiles(buffer) for buffer in need}
+    room[Buffer.ACC] = room[Buffer.ACC] - parameters
+    results = [buffer for buffer in need if buffer in (Buffer.ACC, Buffer.OUT)]
+    twice = all_of(2 * need[buffer] <= room[buffer] for buffer in results)
+    once = all_of(need[buffer] <= room[buffer] for buffer in results)
+    fit = all_of(2 * need[buffer] <= room[buffer] for buffer in (Buffer.INP, Buffer.WGT))
+    single = np.asarray(knobs.single_sums, bool)
     whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
     groups, steps, pieces = _far(form, knobs)
     most = MOST_PARTS * form.config.token_limit
-    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
-    return all_of((room, (knobs.groups == 1) | whole, parts | np.logical_not(knobs.one_by_one)))
+    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most) & ~single
+    return all_of((fit, np.where(single, once & ~np.asarray(twice, bool), twice),
+                   (knobs.groups == 1) | whole, parts | np.logical_not(knobs.one_by_one)))
 
 
 def estimate(form: Conv2dForm, knobs: Knobs, memory: MemoryTiming) -> Column:
@@ -207,7 +219,7 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         out_runs=even.groups * even.blocks * out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
         inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
-        wgt_stays=kept >= pieces * parts,
+        wgt_stays=kept >= pieces * parts, waits=np.asarray(knobs.single_sums, bool),
         wgt_ahead=_has_room_ahead(form, knobs))
 
 

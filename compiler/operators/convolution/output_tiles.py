@@ -24,12 +24,12 @@ class AluSteps:
 
 
 def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
-                          kept_parameters: int = 2,
+                          single_sums: bool = False, kept_parameters: int = 2,
                           between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks in the outer loops; how the sums of a box are computed is left to the template. Results
-    are requantized and stored as a whole, or block by block. Returns the schedule, the weights on
-    the chip, and the sums."""
+    are requantized and stored as a whole, or block by block. Sums and results have two buffers
+    each, or one. Returns the schedule, the weights on the chip, and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, form.result_scope)
     parameters = _cache_parameters(plan, form.parameters, inside, between)
@@ -49,7 +49,8 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
                  *(near for _, near in split), o_near, y_near, x_near, b, j)
     for stage, axis in ((plan[sums], x_far), (plan[inside], o_near if one_by_one else x_far)):
         stage.compute_at(last, axis)
-        stage.double_buffer(axis)
+        if not single_sums:
+            stage.double_buffer(axis)
     plan[parameters].compute_at(last, o_far)
     plan[parameters].keep(kept_parameters)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)

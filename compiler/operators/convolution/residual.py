@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import numpy as np
+
 from ....base.errors import MicrotronError
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp, Buffer
@@ -36,7 +38,7 @@ from ...errors import CompileError
 from ...expression.expression import Expression, Function, binary
 from ...expression.tensor import Tensor, compute, placeholder
 from ...nest.nest import Interleave
-from ..cost_model import Column, Mask
+from ..cost_model import Column, Mask, all_of
 from ..description import HIGH, LOW, activation, setting
 from ..elementwise.elementwise import HEADROOM, Elementwise, Operation, Term
 from ..elementwise.lanewise import parameters
@@ -189,8 +191,8 @@ def fits(form: ResidualForm, knobs: Knobs) -> Mask:
     """Whether the shortcut has room beside sums and parameters."""
     tiles = form.config.tiles(Buffer.ACC)
     box = knobs.groups * knobs.blocks * (2 * knobs.rows * knobs.columns + PARAMETER_TILES)
-    return conv2d_schedule.fits(form, knobs) & (
-        2 * box + form.between.parameters.shape[0] * PARAMETER_TILES <= tiles)
+    return all_of((conv2d_schedule.fits(form, knobs), np.logical_not(knobs.single_sums),
+                   2 * box + form.between.parameters.shape[0] * PARAMETER_TILES <= tiles))
 
 
 def estimate(form: ResidualForm, knobs: Knobs, memory: MemoryTiming) -> Column:

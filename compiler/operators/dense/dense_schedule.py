@@ -34,6 +34,7 @@ class Knobs:
     data_stays: bool = False    # data stay while weights pass by; otherwise weights stay
     resident: bool = False      # all parameters are loaded once
     doubled: bool = True        # two buffers each, so that engines overlap
+    single_sums: bool = False   # but one for sums and results: more of them fit
 
 
 def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
@@ -50,9 +51,9 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     plan[sums].scope = Scope.ACC
     numbers = copies(form, knobs)
 
-    def attach(tensor: Tensor, reader: Stage, axis: Axis, scratchpad: Buffer) -> None:
+    def attach(tensor: Tensor, reader: Stage, axis: Axis, count: Column) -> None:
         plan[tensor].compute_at(reader, axis)
-        if numbers[scratchpad] > 1:
+        if count > 1:
             plan[tensor].double_buffer(axis)
 
     last = plan[output]
@@ -63,10 +64,10 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     o_far, o_near = last.split(o, knobs.blocks)
     outer = (n_far, o_far) if knobs.data_stays else (o_far, n_far)
     last.reorder(m, *outer, n_near, o_near, b, j)
-    attach(inside, last, outer[1], Buffer.OUT)
-    attach(sums, last, outer[1], Buffer.ACC)
+    attach(inside, last, outer[1], numbers[Buffer.OUT])
+    attach(sums, last, outer[1], numbers[Buffer.ACC])
     if not knobs.resident:
-        attach(parameters, last, o_far, Buffer.ACC)
+        attach(parameters, last, o_far, turns(form, knobs, Buffer.ACC))
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
 
     stage = plan[sums]
@@ -75,15 +76,15 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     stage.reorder(c_far, m, n, o, c_near, b, j, k)
     stage.tensorize(b, "gemm")
     if c_far.extent == 1:
-        attach(data, last, n_far, Buffer.INP)
-        attach(weights, last, o_far, Buffer.WGT)
+        attach(data, last, n_far, numbers[Buffer.INP])
+        attach(weights, last, o_far, numbers[Buffer.WGT])
     else:
-        attach(data, stage, c_far, Buffer.INP)
-        attach(weights, stage, c_far, Buffer.WGT)
+        attach(data, stage, c_far, numbers[Buffer.INP])
+        attach(weights, stage, c_far, numbers[Buffer.WGT])
     for correction, side in zip(form.corrections, own, strict=True):
         alone, result = (plan.replacement_of(each) for each in (correction.sums, correction.result))
         if correction.side is form.data:
-            attach(alone, last, n_far, Buffer.ACC)
+            attach(alone, last, n_far, turns(form, knobs, Buffer.ACC))
             plan[result].compute_at(last, outer[1])
             plan[result].compute_in_place(sums)
         else:                   # used at once, or by the ALU alone: one buffer each
@@ -149,10 +150,17 @@ def loads(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
             Buffer.ACC: matrices * n * o, Buffer.OUT: matrices * n * o}
 
 
-def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
+def turns(form: DenseForm, knobs: Knobs, buffer: Buffer) -> Column:
     """How many buffers take turns: two where there is something to load next."""
-    return {buffer: np.where(knobs.doubled & (times > 1), 2, 1)
-            for buffer, times in loads(form, knobs).items()}
+    return np.where(knobs.doubled & (loads(form, knobs)[buffer] > 1), 2, 1)
+
+
+def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
+    """The same for data, weights, sums and results. With one buffer for sums, GEMM waits until the
+    ALU has taken them."""
+    one = np.asarray(knobs.single_sums, bool)
+    return {buffer: turns(form, knobs, buffer) if buffer in (Buffer.INP, Buffer.WGT)
+            else np.where(one, 1, turns(form, knobs, buffer)) for buffer in SCRATCHPADS}
 
 
 def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
@@ -172,17 +180,19 @@ def grids(form: DenseForm) -> Iterator[Knobs]:
     for doubled in (True, False):
         yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),
                            depth=some_sizes(depth), data_stays=[False, True],
-                           resident=[True, False]), doubled=doubled)
+                           resident=[True, False], single_sums=[False, True][:1 + doubled]),
+                      doubled=doubled)
 
 
 def fits(form: DenseForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room, and micro-ops stay in their scratchpad unless it is smaller
-    than any sum. Parameters are resident only where they would be loaded again."""
-    config, whole = form.config, pieces(form, knobs)[2] == 1
-    sizes, numbers = tiles(form, knobs), copies(form, knobs)
+    than any sum. Parameters are resident only where they would be loaded again. Sums have one
+    buffer only where two do not fit."""
+    config, whole, sizes = form.config, pieces(form, knobs)[2] == 1, tiles(form, knobs)
+    numbers, both = copies(form, knobs), turns(form, knobs, Buffer.ACC)
     need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
     need[Buffer.ACC] = need[Buffer.ACC] + PARAMETER_TILES * np.where(
-        knobs.resident, form.extents[2], knobs.blocks * numbers[Buffer.ACC])
+        knobs.resident, form.extents[2], knobs.blocks * both)
     for each in form.corrections:
         own, other = ((Buffer.INP, Buffer.WGT) if each.side is form.data
                       else (Buffer.WGT, Buffer.INP))
@@ -190,12 +200,15 @@ def fits(form: DenseForm, knobs: Knobs) -> Mask:
         need[own] = need[own] + np.where(whole, 0, size * knobs.depth)
         need[other] = need[other] + each.zeros.shape[0]
         need[Buffer.ACC] = need[Buffer.ACC] + (
-            size * numbers[Buffer.ACC] if each.side is form.data else 2 * PARAMETER_TILES * size)
+            size * both if each.side is form.data else 2 * PARAMETER_TILES * size)
     if form.result_buffer == Buffer.ACC:
         need[Buffer.ACC] = need[Buffer.ACC] + need.pop(Buffer.OUT)
     again = (form.extents[2] > knobs.blocks) & (
         np.asarray(knobs.data_stays, bool) | (form.extents[0] > 1))
+    least = both * sizes[Buffer.ACC]
+    large = (least > config.tiles(Buffer.ACC)) | (least > config.tiles(Buffer.OUT))
     return all_of((*(count <= config.tiles(buffer) for buffer, count in need.items()),
+                   np.logical_not(knobs.single_sums) | (large & (both > 1)),
                    knobs.depth <= max(1, config.tiles(Buffer.UOP) // MICRO_KERNELS),
                    np.logical_not(knobs.resident) | again))
 
@@ -224,7 +237,8 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
         wgt_runs=staying_runs, wgt_stays=c == 1,
         inp_stays=(np.where(stays, o, n) * c <= 2) & (matrices == 1),
         out=form.result_bytes * size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
-        parameters=np.where(knobs.resident, o, 1) * parameters).cycles(config, memory)
+        parameters=np.where(knobs.resident, o, 1) * parameters,
+        waits=np.asarray(knobs.single_sums, bool)).cycles(config, memory)
     if knobs.doubled:
         return steps
     size[Buffer.OUT] *= form.result_bytes

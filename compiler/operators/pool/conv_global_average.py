@@ -202,7 +202,7 @@ def _schedule_additions(plan: Schedule, form: AveragedForm, knobs: Knobs, sums: 
 def grids(form: AveragedForm) -> Iterator[Knobs]:
     """Only whole rows, and output blocks together."""
     for every in conv2d_schedule.grids(form):
-        alike = (every.columns == form.spec.out_width) & ~every.one_by_one
+        alike = (every.columns == form.spec.out_width) & ~every.one_by_one & ~every.single_sums
         yield Knobs(**{name: value[alike] if getattr(value, "shape", ()) else value
                        for name, value in vars(every).items()})
 
@@ -214,6 +214,7 @@ def fits(form: AveragedForm, knobs: Knobs) -> Mask:
     fixed = form.terms.shape[2] * PARAMETER_TILES
     whole = (knobs.columns == width) & (knobs.groups == 1)
     return all_of((conv2d_schedule.fits(form, knobs), whole, np.logical_not(knobs.one_by_one),
+                   np.logical_not(knobs.single_sums),
                    knobs.blocks * per_block + fixed <= config.tiles(Buffer.ACC)))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from microtron.compiler.compile import compile_op
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.choice import candidates
+from microtron.compiler.operators.choice import candidates, rank_candidates
 from microtron.compiler.operators.dense.dense import Dense, batch_matmul, form_of
 from microtron.compiler.operators.dense.dense_schedule import TEMPLATE, Knobs, copies, tiles
 from microtron.isa.config import base, tiny
@@ -42,6 +42,8 @@ def test_fully_connected_layers_round_away_from_zero_by_default():
     Knobs(rows=3, blocks=2, depth=2), Knobs(rows=3, blocks=2, depth=2, data_stays=True),
     Knobs(rows=2, blocks=3, depth=5), Knobs(rows=2, blocks=3, depth=5, data_stays=True),
     Knobs(rows=4, blocks=2, depth=5, data_stays=True, resident=True),
+    Knobs(rows=3, blocks=2, depth=2, single_sums=True),
+    Knobs(rows=2, blocks=3, depth=5, data_stays=True, single_sums=True),
     Knobs(rows=1, blocks=1, depth=1, doubled=False), Knobs(rows=7, blocks=4, depth=5)], ids=str)
 def test_knobs_do_not_change_what_is_computed(knobs):
     spec = Dense(rows=7, inputs=18, outputs=15, zero_point_out=9)
@@ -62,6 +64,7 @@ def test_zero_points_of_two_activations_are_taken_away_at_run_time(zeros, config
 
 @pytest.mark.parametrize("knobs", [
     Knobs(rows=2, blocks=2, depth=2), Knobs(rows=2, blocks=3, depth=5, data_stays=True),
+    Knobs(rows=2, blocks=2, depth=2, single_sums=True),
     Knobs(rows=1, blocks=1, depth=1, doubled=False)], ids=str)
 def test_knobs_do_not_change_a_product_of_two_activations(knobs):
     check(Dense(rows=5, inputs=18, outputs=11, constant_weights=False, zero_point_in=-3,
@@ -137,3 +140,14 @@ def test_two_activations_are_refused_where_weights_have_4_bits():
                                            "bits, but weights of this configuration have 4"):
         compile_op(Dense(rows=1, inputs=1, outputs=1, constant_weights=False),
                       replace(tiny, wgt_bits=4))
+
+
+def test_sums_have_one_buffer_where_that_saves_loads():
+    few = replace(base, inp_bytes=2 << 10, wgt_bytes=16 << 10, acc_bytes=8 << 10, out_bytes=2 << 10)
+    spec = Dense(rows=116, inputs=1024, outputs=96)
+    every = rank_candidates(TEMPLATE, [form_of(spec, few)])
+    kernel, (report,) = check(spec, few, "cycle")
+    assert kernel.knobs.single_sums
+    twice = next(each.knobs for each in every if not each.knobs.single_sums)
+    _, (other,) = check(spec, few, "cycle", knobs=twice)
+    assert report.cycles < 0.9 * other.cycles
