@@ -14,25 +14,31 @@ for name, count in (("machine", 150), ("soak", 1000)):
                               max_examples=count)
 
 
+START = os.open(__file__, os.O_RDONLY)      # locked by the process that starts
+
+
 def pytest_configure(config):
-    """Of several processes, one compiles the simulators while the others wait."""
+    """Of several processes, one compiles the simulators and the tests' assertions while the others
+    wait."""
     if hasattr(config, "workerinput"):
         from microtron.isa.config import tiny
         from microtron.sim.cycle.run import run_cycles
         from microtron.sim.functional.simulator import Functional
         from microtron.testing.random_programs import random_program
 
-        with open(__file__) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            program = random_program(tiny, 0)
-            Functional(program).run()
-            run_cycles(program)
+        fcntl.flock(START, fcntl.LOCK_EX)
+        program = random_program(tiny, 0)
+        Functional(program).run()
+        run_cycles(program)
+        gc.disable()        # until all tests are there
 
 
 def pytest_collection_finish():
     """Ten thousand tests stay to the end: looking for what can go need not look at them."""
+    fcntl.flock(START, fcntl.LOCK_UN)
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish():

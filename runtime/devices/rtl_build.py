@@ -47,7 +47,10 @@ LINKER_OPTIONS = ("-shared", "-Wl,-Bsymbolic")
 SMALL = 64                      # products a cycle up to which compiling takes longer than most runs
 # For make: code of every cycle, Verilator's own, and what runs once. Else -Os comes last and wins.
 FAST = "OPT_FAST=-O3 OPT_GLOBAL=-O1 OPT_SLOW=-O0"
-QUICK_TO_COMPILE = "OPT_FAST=-O1 OPT_GLOBAL=-O0 OPT_SLOW=-O0"
+# In one file, headers are read once. Walking aliases takes most of what -Og takes without a bound.
+# A third of the compiler's time at -O1; the model is 8 % slower, and five times as fast as at -O0.
+QUICK_TO_COMPILE = ('VM_PARALLEL_BUILDS=0 OPT_GLOBAL=-O0 OPT_SLOW=-O0 '
+                    'OPT_FAST="-Og --param=sccvn-max-alias-queries-per-access=20"')
 TOOLS = {"verilator": "verilator", "g++": "g++", "make": "make"}       # command → Debian package
 
 

@@ -17,8 +17,10 @@ from ...base.processes import run_tool
 from ...base.progress import announce
 from ...isa.config import Config
 
+# Nothing becomes garbage until the end: looking for it takes a third of the time.
 SCRIPT = """
-import json, sys
+import gc, json, sys
+gc.disable()
 sys.path[:], fields, name = json.load(sys.stdin)
 from microtron.hw.targets import find_target
 from microtron.hw.top import verilog

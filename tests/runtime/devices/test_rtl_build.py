@@ -64,8 +64,7 @@ def test_another_tool_means_another_build(monkeypatch):
 
 
 @pytest.mark.parametrize(("config", "waveform", "optimized"), [
-    (tiny, None, "OPT_FAST=-O1"), (tiny, ".vcd", "OPT_FAST=-O1"), (small, None, "OPT_FAST=-O1"),
-    (base, None, "OPT_FAST=-O3")])
+    (tiny, None, "-Og"), (tiny, ".vcd", "-Og"), (small, None, "-Og"), (base, None, "OPT_FAST=-O3")])
 def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(
         config, waveform, optimized, monkeypatch):
     said, made_from = [], []
