@@ -15,3 +15,4 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 exclude_patterns = ["conf.py"]
 suppress_warnings = ["misc.highlighting_failure"]      # JSON with parts left out
+html_show_search_summary = False        # it would fetch pages, which files may not

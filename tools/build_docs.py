@@ -18,6 +18,7 @@ from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 
 from docs_reference import api_page, command_page
+from write_notebooks import write_notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -39,6 +40,7 @@ def main() -> int:
                            "html", str(source), str(output)], check=False)
     if done.returncode:
         return done.returncode
+    write_notebooks(output / "notebooks")
     loaded = sorted(external_loads(output))
     for page, address in loaded:
         print(f"{page}: loads {address}, but the site must work offline", file=sys.stderr)

@@ -19,7 +19,9 @@ def command_page() -> str:
     root = parser(with_operators=True)
     lines = ["# Commands", "", "Every command with all of its options, written from the parser. "
              "[A tour by example](../commands.md) is easier to begin with.", ""]
-    for title, names in GROUPS.items():
+    known = {name for names in GROUPS.values() for name in names}
+    rest = tuple(name for name in root.commands if name not in known)
+    for title, names in {**GROUPS, **({"Other": rest} if rest else {})}.items():
         lines += [f"## {title}", ""]
         for name in names:
             lines += _command(f"microtron {name}", root.commands[name], 3)
