@@ -68,6 +68,7 @@ def build(board: BoardName,
         WRITTEN,
         check_folder,
         describe,
+        expect,
         load_command,
         make_plan,
         outline,
@@ -82,7 +83,11 @@ def build(board: BoardName,
     check_folder(folder)
     plan = make_plan(chosen, load_config(name), name, flow)
     if dry_run and as_json:
+        expected = expect(plan)
         typer.echo(json.dumps({"folder": str(folder), "board": chosen.name, "config": name,
+                               "expected": None if expected is None else {
+                                   "processor_seconds": round(expected.processor_seconds),
+                                   "memory_mib": expected.memory_mib, "routes": expected.routes},
                                "product": plan.build.product, "steps": outline(plan, folder),
                                "writes": list(WRITTEN)}))
         return

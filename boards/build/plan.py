@@ -12,10 +12,12 @@ from typing import Any
 from ...base.atomic_files import write_together
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
+from ...base.progress import print_note
 from ...isa.config import Config
 from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..facts.fit import check_fits
+from .estimate import Estimate, estimate_build
 from .flow import Build, Flow, flow_of
 from .report import ChosenClock, read_nextpnr_report, summarize
 from .steps import Command, Step
@@ -68,7 +70,13 @@ def describe(plan: Plan, folder: Path) -> list[str]:
         lines += [f"{number}. {step['name']}: {step['work']}",
                   f"     {made}{f' ({each})' if (each := step['state']) else ''}"]
     lines.append(f"{len(steps) + 1}. write {', '.join(WRITTEN[:-1])} and {WRITTEN[-1]}")
-    return lines
+    expected = expect(plan)
+    return [*lines, f"expected: {expected}"] if expected is not None else lines
+
+
+def expect(plan: Plan) -> Estimate | None:
+    """What the build will take, if something like it was built before."""
+    return estimate_build(plan.board, plan.config, plan.build)
 
 
 def _state(step: Step, folder: Path) -> str:
@@ -104,6 +112,9 @@ def build(plan: Plan, folder: Path) -> dict[str, object]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MicrotronError(f"{folder}: cannot be made: {error.strerror}") from None
+    expected = expect(plan)
+    if expected is not None:
+        print_note(f"expected: {expected}")
     steps = plan.build.steps
     spent = {step.name: step.run(folder, number, len(steps))
              for number, step in enumerate(steps, 1)}

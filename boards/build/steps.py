@@ -27,6 +27,7 @@ from ...base.processes import run_tool
 from ...base.progress import print_note
 from ...base.source_digest import external_packages, source_digest
 from .debian_root import PART
+from .tool_progress import follow_log
 from .tools import Need, find_tool
 
 SPENT = "spent.json"            # beside what a step made: the time that it took
@@ -56,7 +57,8 @@ class Command:
 
     def run(self, folder: Path, log: Path) -> tuple[int, str]:
         command = find_tool(self.need).command
-        done = run_tool([*command, *self.arguments], folder=folder, log=log)
+        with follow_log(log, self.need.name):
+            done = run_tool([*command, *self.arguments], folder=folder, log=log)
         if not done.returncode or not self.instead or self.known_fault not in done.stdout:
             return done.returncode, done.stdout
         print_note(f"{self.need.name} fails by a fault of its own; it is run again with "
@@ -167,6 +169,8 @@ class Step:
         (work / self.log).write_text(said, encoding="utf-8")
         spent = {"seconds": round(time.monotonic() - wall, 1), "processor_seconds": round(
             after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1)}
+        if after.ru_maxrss > before.ru_maxrss:      # of the largest child so far
+            spent["memory_mib"] = round(after.ru_maxrss / 1024)
         (work / SPENT).write_text(json.dumps(spent))
 
 
