@@ -25,8 +25,8 @@ def fit(data: Annotated[list[Path], typer.Argument(
             "--folds", min=2, max=50, help="Folds of the cross-validation.")] = 5,
         seed: Seed = 0,
         calibration: Annotated[Path | None, typer.Option(
-            help="Write exact against predicted cycles: a .csv, or a .png or .svg where matplotlib "
-                 "is installed.")] = None,
+            help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
+                 "matplotlib is installed.")] = None,
         as_json: AsJson = False) -> None:
     """Fit a cost model, which predicts cycles, to data sets.
 

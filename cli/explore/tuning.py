@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, say
-from ..options import Memory
+from ..files import AsJson, check_report, say, write_inspections
+from ..options import Memory, ReportFile
 from .data import Seed, StoreFile
 
 if TYPE_CHECKING:
-    from ...explore.tune import Tuned
+    from ...explore.tune import Tuned, TunedLayer
+    from ...isa.config import Config
+    from ...isa.memory_timing import MemoryTiming
+
+COLUMNS = ("layer", "times", "compiler", "tuned", "gain", "trials", "schedules")
 
 
 def tune(
@@ -37,6 +41,7 @@ def tune(
             metavar="FILE", help="Cost model of microtron fit, to begin with.")] = None,
         seed: Seed = 0,
         store: StoreFile = None,
+        report: ReportFile = None,
         as_json: AsJson = False) -> None:
     """Search for faster schedules of a network.
 
@@ -50,22 +55,25 @@ def tune(
     from ...explore.schedule_files import write_schedules
     from ...explore.tune import TuneOptions, Tuner
     from ...isa.config_files import load_config
-    from ...isa.memory_timing import MemoryTiming
+    from ...isa.memory_timing import MemoryTiming as Timing
     from ..model import check_readable, timing_of
 
     target = output or model.with_suffix(".schedules.json")
     if target.suffix != ".json":
         raise MicrotronError(f"--output is {target}, but must be a .json file")
+    check_report(report)
     check_readable(model)
     config = load_config(name)
     options = TuneOptions(method=method, trials=trials, streams=streams, seed=seed,
                           model=None if cost_model is None else load_cost_model(cost_model))
     records = store or target.with_suffix(".records")
     with report_progress(f"reading {model}") as tell:
-        found = Tuner(model, config, timing_of(memory) or MemoryTiming(), records, options,
+        found = Tuner(model, config, timing_of(memory) or Timing(), records, options,
                       tell).tune()
     facts = {"network": model.name, "before": found.before, "after": found.after}
     write_schedules(target, config, found.kept, facts)
+    if report is not None:
+        _write_report(report, model, config, timing_of(memory), found, silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(target), **facts, "kept": len(found.kept), "layers": [
             {"operator": each.layer.operator, "times": each.times, "before": each.before,
@@ -77,16 +85,42 @@ def tune(
         f"them: {100 * found.gain:.2f} % less")
 
 
+def _write_report(path: Path, model: Path, config: Config, memory: MemoryTiming | None,
+                  found: Tuned, *, silent: bool) -> None:
+    """The network before and after, side by side, and what was found for each layer."""
+    from ... import compile as compile_model
+    from ...base.progress import report_progress
+    from ...report.extra_table import ExtraTable
+    from ...runtime.reports.layers import inspect_model
+
+    with report_progress("compiling for the report") as tell:
+        kept = {layer: (each.form, each.knobs) for layer, each in found.kept.items()}
+        runs = {name: inspect_model(compile_model(model, config, memory=memory, progress=tell,
+                                                  schedules=schedules), memory, progress=tell)
+                for name, schedules in (("before tuning", {}), ("tuned", kept))}
+    table = ExtraTable(
+        title="Layers alone", about="Cycles of each kind of layer by the compiler's choice and by "
+        "the best schedule that was found; bars are what this would save if layers did not "
+        "overlap. What makes the whole network faster was kept.",
+        columns=COLUMNS, rows=[_cells(each) for each in found.layers],
+        bars=[max(0.0, each.gain) for each in found.layers])
+    write_inspections(runs, path, tables=[table], silent=silent)
+
+
+def _cells(layer: TunedLayer) -> list[str]:
+    return [layer.layer.operator, str(layer.times), f"{layer.before:.0f}", f"{layer.after:.0f}",
+            f"{100 * (1 - layer.after / layer.before):.1f} %", str(layer.trials),
+            str(layer.space)]
+
+
 def _show(found: Tuned) -> None:
     from rich.table import Table
 
     from ...runtime.reports.tables import open_console
 
     table = Table(title="Layers alone", title_justify="left")
-    for title in ("layer", "times", "compiler", "tuned", "gain", "trials", "schedules"):
+    for title in COLUMNS:
         table.add_column(title, justify="left" if title == "layer" else "right")
     for each in found.layers:
-        table.add_row(each.layer.operator, str(each.times), f"{each.before:.0f}",
-                      f"{each.after:.0f}", f"{100 * (1 - each.after / each.before):.1f} %",
-                      str(each.trials), str(each.space))
+        table.add_row(*_cells(each))
     open_console().print(table)

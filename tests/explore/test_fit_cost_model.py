@@ -146,6 +146,9 @@ def test_calibrations_are_tables_or_plots(tmp_path):
     bins = calibration(np.geomspace(1, 10, 50), np.geomspace(1, 11, 50))
     write_calibration(tmp_path / "c.csv", bins)
     assert len(read_column(tmp_path / "c.csv", "ratio_50")) == 20
+    check_calibration(tmp_path / "c.svg")
+    write_calibration(tmp_path / "c.svg", bins)
+    assert "exact / predicted" in (tmp_path / "c.svg").read_text(encoding="utf-8")
     with pytest.raises(MicrotronError, match=r"c\.jpg must end with"):
         check_calibration(tmp_path / "c.jpg")
 

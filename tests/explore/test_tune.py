@@ -1,6 +1,7 @@
 """Tuning: searches find what is there, files hold it, and networks are faster with it."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,7 +76,7 @@ def tuned(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuned")
     found = json.loads(good(
         "tune", DIGITS, "--config", "small", "--method", "exhaustive", "--trials", 4, "--streams",
-        1, "-o", "s.json", "--json", cwd=folder))
+        1, "-o", "s.json", "--report", "s.html", "--json", cwd=folder))
     options = TuneOptions(method="exhaustive", trials=4, streams=1)
     return folder, found, Tuner(DIGITS, PRESETS["small"], MEMORY, folder / "s.records", options)
 
@@ -91,6 +92,17 @@ def layers(tuned):
 
 def cycles_of(model):
     return sum(simulate(each, memory=MEMORY).cycles for each in model.programs)
+
+
+def test_the_report_has_the_network_before_and_after(tuned):
+    folder, found, _ = tuned
+    text = (folder / "s.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    assert [(each["name"], each["totals"]["cycles"]) for each in data["runs"]] == [
+        ("before tuning", found["before"]), ("tuned", found["after"])]
+    [table] = data["tables"]
+    assert [row[2] for row in table["rows"]] == [f"{each['before']:.0f}"
+                                                 for each in found["layers"]]
 
 
 def test_a_tuned_network_takes_the_cycles_that_were_found(tuned):
