@@ -38,6 +38,7 @@ from .operations.tflite.eight_bit import (
     FixedPointSquaredDifference,
 )
 from .operations.tflite.fixed_point import FixedPointSoftmax
+from .operations.vision.integer_upsample import Upsample
 from .operations.vision.resize import Resize
 from .types import GraphError, Shape, TensorType
 from .verify_graph import verify_graph
@@ -206,7 +207,7 @@ def _resize(operation: Resize, reads: _Reads) -> Operation:
 
 POINTWISE = (Binary, Compare, Logical, Not, Where, Quantize, Dequantize, Rescale, Reinterpret,
              Clamp, Lookup, Unary, Cast, FixedPointPrelu, FixedPointSquaredDifference)
-WINDOWS = (Conv, TransposedConv, Pool, DepthToSpace, SpaceToDepth, FixedPointResize)
+WINDOWS = (Conv, TransposedConv, Pool, DepthToSpace, SpaceToDepth, FixedPointResize, Upsample)
 ALONG_AXES = (Softmax, LogSoftmax, LayerNorm, BatchNorm, Reduce, FixedPointReduce, Arg,
               FixedPointSoftmax)
 for _kinds, _rule in ((POINTWISE, _pointwise), (WINDOWS, _image_by_image),

@@ -26,10 +26,12 @@ from .nest import (
 @dataclass(frozen=True)
 class View:
     """A buffer as a part of another one with more dimensions. Those in `fixed` stay at one index;
-    the others are those of the part, in order."""
+    the others are those of the part, in order. The part begins at `offsets` along dimensions of
+    the larger buffer, 0 unless given."""
 
     buffer: Buffer
     fixed: Mapping[int, int] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 Views = Mapping[Buffer, View]
@@ -98,5 +100,7 @@ def _region(region: Region, views: Views) -> Region:
     start: list[Expression] = list(region.start)
     for place in sorted(view.fixed):
         start.insert(place, Constant(view.fixed[place]))
+    for place, offset in view.offsets.items():
+        start[place] = start[place] + offset
     return Region(view.buffer, tuple(start),
                   _insert(region.extents, dict.fromkeys(view.fixed, 1)))

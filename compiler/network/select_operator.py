@@ -26,11 +26,13 @@ from ..graph.operations.layers.window import (
 )
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
+from ..graph.operations.vision.integer_upsample import Upsample
 from ..graph.types import Shape
 from ..operators.convolution.conv2d import MOST_PLANES, Conv2d
 from ..operators.convolution.transposed import Transposed
 from ..operators.depthwise.depthwise import Depthwise
 from ..operators.depthwise.grouped import Grouped
+from ..operators.depthwise.upsample import Upsample as UpsampleSpec
 from ..operators.description import Description
 from ..operators.elementwise.broadcast import Broadcast
 from ..operators.elementwise.elementwise import Elementwise, Operation
@@ -165,6 +167,20 @@ def _transposed_conv_task(graph: Graph, node: Node, operation: TransposedConv,
         _image_axes_of(operation))
 
 
+def _upsample_task(graph: Graph, node: Node, operation: Upsample, config: Config) -> Task:
+    x = graph.type_of(operation.x)
+    check_activation(x, "input")
+    images, height, width, channels = operation.image(x)
+    zeros = (0, 0) if operation.raw else (x.require_quantization().zero_point,
+                                          node.type.require_quantization().zero_point)
+    spec = UpsampleSpec(height=height, width=width, channels=channels, images=images,
+                        factors=operation.factors, centred=operation.centred,
+                        zero_point_in=zeros[0], zero_point_out=zeros[1],
+                        rounding=operation.rounding, **bounds_of(operation, node.type))
+    return Task(spec, {"data": operation.x}, parameters_of(graph, None, operation.scales, channels),
+                _image_axes_of(operation))
+
+
 def _pool_task(graph: Graph, node: Node, operation: Pool, config: Config) -> Task:
     x = graph.type_of(operation.x)
     check_activation(x, "input")
@@ -279,6 +295,7 @@ def _lookup_task(graph: Graph, node: Node, operation: Lookup, config: Config) ->
 MAKERS: dict[type[GraphOperation], tuple[Maker, ...]] = {
     Conv: (_convolution_task,),
     TransposedConv: (_transposed_conv_task,),
+    Upsample: (_upsample_task,),
     Pool: (_pool_task,),
     MatMul: (matmul_task,),
     Binary: (_elementwise_task, _broadcast_task),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import CompileError
 from .convolution import conv2d_schedule, residual, transposed
 from .dense import dense_schedule
-from .depthwise import conv_separable, depthwise_schedule, grouped, separable
+from .depthwise import conv_separable, depthwise_schedule, grouped, separable, upsample
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import AnyOperator
@@ -40,5 +40,5 @@ def operator_of(spec: Description) -> AnyOperator:
 
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
                pool_schedule, elementwise_schedule, broadcast_schedule, residual,
-               conv_global_average, separable, conv_separable):
+               conv_global_average, separable, conv_separable, upsample):
     register(module.OPERATOR)

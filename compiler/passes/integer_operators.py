@@ -17,6 +17,8 @@ from ..graph.operations.layers.window import Conv, Pool, PoolKind, TransposedCon
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.operations.pointwise.quantize import Dequantize, Lookup, Quantize, Rescale
 from ..graph.operations.scaled import Scaled, check_scale
+from ..graph.operations.vision.integer_upsample import Upsample, as_upsample
+from ..graph.operations.vision.resize import Resize
 from ..graph.types import Array, GraphError, TensorType
 from .graph_edit import Edit, remove_nodes
 from .integer_moves import single
@@ -37,12 +39,12 @@ def integer_operators(graph: Graph) -> Graph:
         c = Conv(a, b)
         y = Quantize(c)                 becomes     y = Conv(x, w, scales=(0.013,), rounding=EVEN)
 
-    So do products of matrices, sums, products, averages, and Quantize right after Dequantize, which
-    is a Rescale or nothing. A bias becomes integers at the scale of the sums, if rounding it moves
-    no result by more than BIAS_ERROR. Any other function of one tensor of 8 bits becomes a Lookup.
-    How far results may be from the model's own is in docs/arithmetic.md. A real result that
-    something else reads too stays as it is, and so does what has no integer form, such as a softmax
-    or a sum with a real constant.
+    So do products of matrices, sums, products, averages, bilinear resizes by whole numbers, and
+    Quantize right after Dequantize, which is a Rescale or nothing. A bias becomes integers at the
+    scale of the sums, if rounding it moves no result by more than BIAS_ERROR. Any other function of
+    one tensor of 8 bits becomes a Lookup. How far results may be from the model's own is in
+    docs/arithmetic.md. A real result that something else reads too stays as it is, and so does what
+    has no integer form, such as a softmax or a sum with a real constant.
     """
     change = _Change(Edit(graph))
     same: dict[str, str] = {}
@@ -120,6 +122,8 @@ class _Change:
                 return self._binary(binary, result)
             case Pool(kind=PoolKind.AVERAGE) as pool:
                 return self._average(pool, 1, result)
+            case Resize() as resize:
+                return self._upsample(resize, result)
             case Reduce(kind=ReduceKind.MEAN | ReduceKind.SUM, x=x) as reduce:
                 shape = self.graph.type_of(x).shape
                 count = prod(shape[axis] for axis in normalize_axes(reduce.axes, len(shape)))
@@ -138,6 +142,18 @@ class _Change:
         return None if scales is None else replace(
             operation, x=self.integers(operation.x)[operation.x], scales=scales,
             rounding=Rounding.EVEN)
+
+    def _upsample(self, resize: Resize, result: TensorType) -> Upsample | None:
+        """A bilinear resize of integers of the same type as its result, by whole numbers."""
+        type_ = self.source(resize.x)
+        found = None if type_ is None else as_upsample(resize, type_)
+        if type_ is None or found is None or type_.dtype != result.dtype:
+            return None
+        rows, columns = found.axes(type_)
+        scales = valid_scales((type_.require_quantization().scale
+                               / result.require_quantization().scale / (rows.unit * columns.unit),))
+        return None if scales is None else replace(
+            found, x=self.integers(resize.x)[resize.x], scales=scales, rounding=Rounding.EVEN)
 
     def _binary(self, binary: Binary, result: TensorType) -> Binary | None:
         if binary.kind not in (BinaryKind.ADD, BinaryKind.SUB, BinaryKind.MUL):

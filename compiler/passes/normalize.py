@@ -16,9 +16,13 @@ from ..graph.operations.layers.matmul import MatMul
 from ..graph.operations.layers.reduction import Reduce, ReduceKind
 from ..graph.operations.layers.window import Pool, PoolKind
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
-from ..graph.operations.tflite.eight_bit import FixedPointReduce
-from ..graph.types import TensorType
+from ..graph.operations.tflite.eight_bit import UNIT, FixedPointReduce, FixedPointResize
+from ..graph.operations.vision.integer_upsample import Upsample
+from ..graph.operations.vision.resize import Coordinates
+from ..graph.types import Array, TensorType
+from ..operators.depthwise.linear_taps import LARGEST_UNIT
 from .graph_edit import Edit
+from .integer_moves import single
 
 POOLS = {ReduceKind.MEAN: PoolKind.AVERAGE, ReduceKind.MAX: PoolKind.MAX}
 CHANNEL_AXES = {(2, 3): 1, (1, 2): 3}           # by the axes of rows and columns
@@ -31,6 +35,7 @@ def normalize(graph: Graph) -> Graph:
 
         y = Reduce(x, kind=MEAN, axes=(2, 3))       a pool over the whole image, and a reshape
         y = FixedPointReduce(x, axes=(1, 2), …)     the same, if it is for every sum there can be
+        y = FixedPointResize(x, sides)              y = Upsample(x, factors), if weights are equal
         y = Binary(c, x, kind=ADD), c constant      y = Binary(x, c, kind=ADD)
         y = MatMul(x, w), w of shape (1, k, n)      w of shape (k, n)
 
@@ -48,11 +53,44 @@ def normalize(graph: Graph) -> Graph:
                     and right not in graph.constants):
                 edit.put(name, replace(node.operation, left=right, right=left), node.type,
                          node.origin)
+            case FixedPointResize() as resize:
+                found = _upsample_of(resize, graph.type_of(resize.x))
+                edit.put(name, found or resize, node.type, node.origin)
             case MatMul() as matmul:
                 _flat_weights(edit, name, node, matmul)
             case _:
                 edit.keep(name)
     return edit.finish()
+
+
+def _upsample_of(resize: FixedPointResize, x: TensorType) -> Upsample | None:
+    """The enlargement by whole numbers that a resize of TFLite is, if its weights are not rounded:
+    they count 1024ths."""
+    sides = list(zip(x.shape[1:3], resize.sides, strict=True))
+    if x.dtype != "int8" or not single(x.quantization) or any(
+            after % before or not 1 <= after // before <= LARGEST_UNIT for before, after in sides):
+        return None
+    found = Upsample(x=resize.x, factors=(sides[0][1] // sides[0][0], sides[1][1] // sides[1][0]),
+                     centred=resize.coordinates == Coordinates.HALF_PIXEL, raw=True,
+                     rounding=Rounding.AWAY)
+    taps = found.axes(x)
+    for (before, after), each in zip(sides, taps, strict=True):
+        lower, upper, weight = resize.places(before, after)
+        given = _weights_of(before, (lower, UNIT - weight), (upper, weight))
+        ours = _weights_of(before, (each.below, each.lower),
+                           (np.minimum(each.below + 1, before - 1), each.upper))
+        if not np.array_equal(given * each.unit, ours * UNIT):
+            return None
+    unit = taps[0].unit * taps[1].unit
+    return replace(found, scales=(1 / unit,)) if unit <= LARGEST_UNIT else None
+
+
+def _weights_of(size: int, *taps: tuple[Array, Array]) -> Array:
+    """(index of the result, pixel) → weight"""
+    found = np.zeros((len(taps[0][0]), size), np.int64)
+    for pixels, weights in taps:
+        np.add.at(found, (np.arange(len(pixels)), pixels), weights)
+    return found
 
 
 def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce) -> None:

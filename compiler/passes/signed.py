@@ -36,6 +36,7 @@ from ..graph.operations.tflite.eight_bit import (
     FixedPointSquaredDifference,
 )
 from ..graph.operations.tflite.fixed_point import FixedPointSoftmax
+from ..graph.operations.vision.integer_upsample import Upsample
 from ..graph.operations.vision.resize import Resize, ResizeKind
 from ..graph.types import TensorType
 from .graph_edit import Edit
@@ -43,9 +44,9 @@ from .graph_edit import Edit
 MIDDLE = 128
 STORED = ("low", "high", "value")       # fields that hold stored numbers of the result
 # These only look at stored numbers without zero points, or compare and move them.
-THE_SAME = (Conv, TransposedConv, MatMul, Binary, Rescale, Clamp, Quantize, Dequantize, Lookup,
-            Reduce, Arg, Compare, Where, Reshape, Transpose, Concat, Slice, Pad, Gather, GatherNd,
-            Tile, Expand, DepthToSpace, SpaceToDepth, SpaceToBatch, BatchToSpace,
+THE_SAME = (Conv, TransposedConv, Upsample, MatMul, Binary, Rescale, Clamp, Quantize, Dequantize,
+            Lookup, Reduce, Arg, Compare, Where, Reshape, Transpose, Concat, Slice, Pad, Gather,
+            GatherNd, Tile, Expand, DepthToSpace, SpaceToDepth, SpaceToBatch, BatchToSpace,
             FixedPointSoftmax, FixedPointReduce, FixedPointPrelu, FixedPointSquaredDifference)
 
 
@@ -195,6 +196,8 @@ def _shifted_operation(operation: Operation, result: TensorType, graph: Graph) -
             return _pool(operation, result, graph.type_of(operation.x))
         case Resize():
             return operation if operation.kind == ResizeKind.NEAREST else None
+        case Upsample(raw=True):
+            return None
         case Reinterpret():
             both = changes(result) and changes(graph.type_of(operation.x))
             return operation if both else None

@@ -24,6 +24,7 @@ REQUIRED = {
     "conv2d": SIZES, "depthwise": SIZES, "grouped": SIZES | {"groups": 2}, "transposed": SIZES,
     "residual_conv2d": SIZES, "averaged_conv2d": SIZES,
     "separable": SIZES, "conv_separable": SIZES,
+    "upsample": {"height": 5, "width": 6, "channels": 4},
     "dense": {"rows": 3, "inputs": 10, "outputs": 6},
     "pool": {"kind": "max", "height": 5, "width": 6, "channels": 4, "kernel": 2},
     "elementwise": {"operation": "add", "channels": 4},

@@ -32,6 +32,7 @@ from ...graph.operations.layers.window import (
 )
 from ...graph.operations.pointwise.binary import Binary, BinaryKind
 from ...graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
+from ...graph.operations.vision.integer_upsample import Upsample
 from ...graph.types import Array, Quantization, TensorType
 from ...graph.verify_graph import verify_graph
 from ...operators.layout import memory_block
@@ -39,7 +40,7 @@ from ...passes.graph_edit import Edit
 from ...passes.windows.rows_as_windows import adds_nothing
 from .channel_cuts import Cuts
 
-COMPUTED = (Conv, TransposedConv, Pool, Lookup, Rescale, Clamp, Binary)
+COMPUTED = (Conv, TransposedConv, Upsample, Pool, Lookup, Rescale, Clamp, Binary)
 
 Product = Conv | TransposedConv
 

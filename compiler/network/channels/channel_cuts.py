@@ -24,6 +24,7 @@ from ...graph.operations.data_movement.shape import Concat, Slice
 from ...graph.operations.layers.window import Conv, Pool
 from ...graph.operations.pointwise.binary import Binary
 from ...graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
+from ...graph.operations.vision.integer_upsample import Upsample
 from ...graph.types import Array
 from ...passes.windows.moves_as_windows import is_image
 from ..tensor_views import first_channel
@@ -113,7 +114,7 @@ class Cuts:
         count = node.type.shape[self.axis]
         tensors: tuple[str, ...]
         match node.operation:
-            case Pool(x=x) | Lookup(x=x) | Rescale(x=x) | Clamp(x=x):
+            case Pool(x=x) | Upsample(x=x) | Lookup(x=x) | Rescale(x=x) | Clamp(x=x):
                 tensors = (x,)
             case Binary(left=left, right=right):
                 tensors = tuple(dict.fromkeys((left, right)))

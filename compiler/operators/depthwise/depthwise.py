@@ -203,14 +203,16 @@ class Before(NamedTuple):
     parameters: Tensor
 
 
-def form_of(spec: Depthwise, config: Config, before: Before | None = None) -> DepthwiseForm:
-    """The tensors of the layer. Its input is in DRAM unless another layer precedes it."""
+def form_of(spec: Depthwise, config: Config, before: Before | None = None,
+            chunks: Chunks | None = None) -> DepthwiseForm:
+    """The tensors of the layer. Its input is in DRAM unless another layer precedes it. Chunks are
+    the fastest unless given."""
     asked, repeats = spec, spec.columns_out if config.acc_groups > 1 else 1
     _check_columns(spec, config)
     if max(spec.columns_in, spec.columns_out) > 1:
         spec = replace(spec, stride=(spec.stride[0], spec.stride[1] * repeats), columns_in=1,
                        columns_out=1)
-    chunks = chunks_of(spec, config, (0,) if repeats > 1 else (1, 0))
+    chunks = chunks or chunks_of(spec, config, (0,) if repeats > 1 else (1, 0))
     images = blocks_of(spec.images, config.batch)
     blocks = blocks_of(spec.channels_out, config.depthwise_lanes) * repeats
     tile = config.batch, config.depthwise_lanes

@@ -14,6 +14,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
@@ -89,6 +90,18 @@ def transposed(spec, data, weights, **parameters):
     top, bottom, left, right = spec.pad
     cut = full[:, :, top:full.shape[2] - bottom, left:full.shape[3] - right]
     return _requantized(spec, cut, parameters, (-1, 1, 1))
+
+
+def upsample(spec, data, **parameters):
+    """Each pixel of the result lies between pixels of the input, or at its border."""
+    found = data.astype(np.float64) - spec.zero_point_in
+    for axis, factor in zip((2, 3), spec.factors, strict=True):
+        size, index = found.shape[axis], np.arange(found.shape[axis] * factor)
+        place = (index + 0.5) / factor - 0.5 if spec.centred else index / factor
+        found = np.apply_along_axis(
+            lambda line, place=place, size=size: np.interp(place, np.arange(size), line), axis,
+            found)
+    return _requantized(spec, np.rint(found * spec.unit).astype(np.int64), parameters, (-1, 1, 1))
 
 
 def dense(spec, data, weights, **parameters):
@@ -216,5 +229,5 @@ def conv_separable(spec, data, weights, **parameters):
 REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
               ConvSeparable: conv_separable,
               Separable: separable, Depthwise: depthwise, Grouped: grouped,
-              Transposed: transposed, Dense: dense, Pool: pool, Elementwise: elementwise,
-              Broadcast: elementwise}
+              Transposed: transposed, Upsample: upsample, Dense: dense, Pool: pool,
+              Elementwise: elementwise, Broadcast: elementwise}

@@ -15,6 +15,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import EXTREMES, Elementwise, Operation
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
@@ -147,6 +148,10 @@ ANY = {
     "transposed": specs(Transposed, **WINDOW | {"stride": PHASES, "height": either((1, 2), 5),
                                                 "width": either((1, 2), 5)},
                         **CHANNELS, **ZERO_POINT, output_padding=pairs(0, 0, 1)),
+    "upsample": specs(Upsample, height=either((1, 2), 5), width=either((1, 2), 5),
+                      channels=either((1, 3, 17), 18), images=st.sampled_from((1, 2)),
+                      factors=st.sampled_from(((2, 2), (1, 2), (2, 1), (3, 1), (4, 2), (1, 1))),
+                      centred=st.booleans(), **ZERO_POINT),
     "dense": specs(Dense, **ROWS, **ZERO_POINT, wide=WIDE),
     "matmul": specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),
                     constant_weights=False, zero_point_weights=st.just(0) | BYTES, wide=WIDE),
@@ -250,6 +255,8 @@ CORNERS = {
                                     window_pad=1, channels_mixed=7), WINDOWS),
     "grouped": _named(_split(Grouped, "groups"), WINDOWS),
     "transposed": _named(_split(Transposed, ""), WINDOWS, CUT),
+    "upsample": _named(lambda fields: Upsample(**{"height": 1, "width": 1, "zero_point_in": -7}
+                                               | fields), TENSORS),
     "dense": _named(_product(zero_point_in=9), PRODUCTS),
     "matmul": _named(_product(zero_point_in=9, zero_point_weights=-5, constant_weights=False,
                               matrices=2), PRODUCTS),

@@ -21,6 +21,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.description import LARGEST, kinds_of
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise, Operation
@@ -43,6 +44,7 @@ VALID = {
     Depthwise: {**IMAGE, "channels_in": 4, "channels_out": 4},
     Grouped: {**IMAGE, "channels_in": 4, "channels_out": 8, "groups": 2},
     Transposed: {**IMAGE, "channels_in": 4, "channels_out": 8},
+    Upsample: {**IMAGE, "channels": 4},
     Dense: {"rows": 3, "inputs": 5, "outputs": 6},
     Pool: {**IMAGE, "kind": "max", "channels": 4, "kernel": 2},
     Elementwise: {"operation": "add", "channels": 4},
@@ -136,6 +138,8 @@ def test_every_field_is_documented_in_a_line(kind):
                             "6 × 7"),
     (Depthwise, {"channels_out": 6}, "channels_out is 6, but must be a multiple of channels_in"),
     (Grouped, {"channels_out": 9}, "channels_out is 9, but must be a multiple of groups"),
+    (Upsample, {"factors": 8}, "weights add up to 127 at most"),
+    (Upsample, {"factors": (1, 40), "centred": False}, "in 64 pieces"),
     (Transposed, {"pad": 9}, "leaves nothing of the output"),
     (Transposed, {"stride": 1000, "kernel": 1000}, "1024 phases at most"),
     (Pool, {"pad": 2}, "windows that lie outside the image altogether"),

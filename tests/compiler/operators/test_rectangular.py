@@ -21,6 +21,7 @@ from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool
 from microtron.isa.config import tiny
@@ -55,6 +56,7 @@ SPECS = [
     *(Grouped(**IMAGE, channels_in=16, channels_out=24, groups=groups, **BORDER)
       for groups in (2, 8)),
     Transposed(height=4, width=5, channels_in=9, channels_out=12, **BORDER),
+    *(Upsample(height=4, width=5, channels=channels, zero_point_in=3) for channels in (9, 9, 20)),
     *(Pool(kind=kind, **IMAGE, channels=channels, stride=(2, 2), **BORDER)
       for kind, channels in zip(cycle(Kind), (4, 12, 20, 37), strict=False)),
     *(Dense(rows=rows, inputs=inputs, outputs=outputs)

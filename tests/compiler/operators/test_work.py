@@ -20,6 +20,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
@@ -87,6 +88,10 @@ CASES = {
         Transposed(height=4, width=4, channels_in=16, channels_out=32, kernel=2), base,
         Work(macs=16 * 16 * 32 * 4, products=4 * 16 * 2, bytes=16 * 16 + 16 * 32 * 4 + 64 * 32,
              passes=64 * 2)),
+    "upsample": (
+        Upsample(height=4, width=6, channels=32), base,
+        Work(macs=8 * 12 * 32 * 4, products=4 * 2 * 4 * (5 + 2 + 1 + 2) * 2, bytes=(24 + 96) * 32,
+             passes=96 * 2)),
     "fully connected": (
         Dense(rows=3, inputs=100, outputs=33), base,
         Work(macs=9900, products=3 * 7 * 3, bytes=300 + 3300 + 99, passes=3 * 3)),

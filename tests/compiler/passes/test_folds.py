@@ -23,7 +23,8 @@ from microtron.compiler.graph.operations.layers.reduction import Reduce, ReduceK
 from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKind, TransposedConv
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
-from microtron.compiler.graph.operations.tflite.eight_bit import FixedPointReduce
+from microtron.compiler.graph.operations.tflite.eight_bit import FixedPointReduce, FixedPointResize
+from microtron.compiler.graph.operations.vision.resize import Coordinates
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.passes.fold_batch_norm import fold_batch_norm
 from microtron.compiler.passes.fold_constants import (
@@ -354,3 +355,20 @@ def test_a_transpose_that_is_not_inside_of_rows_stays(shape, order, flat):
     builder.add("y", MatMul(left="flat", right="w"), dtype="int32")
     graph = builder.graph(("y",))
     assert str(changed(fold_transpose, graph)) == str(graph)
+
+
+@pytest.mark.parametrize(("sides", "coordinates", "kind"), [
+    ((10, 6), Coordinates.HALF_PIXEL, "Upsample"),
+    ((20, 3), Coordinates.HALF_PIXEL, "Upsample"),
+    ((10, 6), Coordinates.ASYMMETRIC, "Upsample"),
+    ((10, 6), Coordinates.ALIGN_CORNERS, "FixedPointResize"),
+    ((15, 9), Coordinates.ASYMMETRIC, "FixedPointResize"),      # thirds are no 1024ths
+    ((40, 24), Coordinates.HALF_PIXEL, "FixedPointResize"),     # weights of more than 8 bits
+    ((9, 6), Coordinates.HALF_PIXEL, "FixedPointResize")])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_resizes_of_tflite_whose_weights_are_exact(sides, coordinates, kind, dtype):
+    builder = Builder()
+    builder.input("x", TensorType((2, 5, 3, 4), dtype, Quantization((0.1,), (7,))))
+    builder.add("y", FixedPointResize(x="x", sides=sides, coordinates=coordinates))
+    found = changed(normalize, builder.graph(("y",)))
+    assert kinds(found) == [kind if dtype == "int8" else "FixedPointResize"]

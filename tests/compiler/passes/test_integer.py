@@ -22,7 +22,7 @@ from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKi
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Dequantize, Quantize
 from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
-from microtron.compiler.graph.operations.vision.resize import Resize
+from microtron.compiler.graph.operations.vision.resize import Coordinates, Resize, ResizeKind
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.graph.verify_graph import verify_graph
 from microtron.compiler.passes.integer_moves import integer_moves
@@ -271,6 +271,25 @@ def test_a_bias_is_rounded_only_where_that_moves_results_by_little(bias, scale, 
     assert abs(bias - round(bias)) / scale == pytest.approx(moves, abs=1e-3)
     found = kinds(remove_dead(integer_operators(graph)))
     assert found == (["MatMul"] if moves <= 1 / 16 else kinds(graph))
+
+
+@pytest.mark.parametrize(("shape", "coordinates", "kind"), [
+    ((2, 4, 12, 10), Coordinates.HALF_PIXEL, "Upsample"),
+    ((2, 4, 6, 10), Coordinates.PYTORCH_HALF_PIXEL, "Upsample"),
+    ((2, 4, 18, 15), Coordinates.ASYMMETRIC, "Upsample"),
+    ((2, 4, 12, 10), Coordinates.ALIGN_CORNERS, ""),
+    ((2, 4, 48, 40), Coordinates.HALF_PIXEL, ""),           # its weights need more bits
+    ((2, 4, 12, 9), Coordinates.HALF_PIXEL, ""),
+    ((2, 8, 12, 10), Coordinates.HALF_PIXEL, "")])
+def test_bilinear_resizes_by_whole_numbers(shape, coordinates, kind):
+    network = Network()
+    network.add("m", Resize(x="r", shape=shape, kind=ResizeKind.LINEAR, coordinates=coordinates))
+    graph = network.quantized("m", KNOWN)
+    if kind:
+        found = within_a_step(graph, kind, different=0.1)      # one of 16 results lies at a tie
+        assert found.nodes["y"].operation.channel_axis == 1
+    else:
+        assert kinds(remove_dead(integer_operators(graph))) == kinds(graph)
 
 
 MOVES = [

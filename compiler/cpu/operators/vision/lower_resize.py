@@ -6,13 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from ....expression.expression import Expression
+from ....expression.expression import Constant, Expression
 from ....expression.functions import truncate
 from ....expression.tensor import Tensor, compute
+from ....graph.operations.vision.integer_upsample import Upsample
 from ....graph.operations.vision.resize import Resize, ResizeKind
 from ....graph.types import TensorType
 from ...registry import Operand, lowers
 from ..lowering import Axes, clamp, each, index_table, table, with_axis, working
+from ..rescaling import WIDE, scale_and_round
 
 
 @lowers(Resize)
@@ -66,3 +68,31 @@ def _interpolate(operation: Resize, before: Tensor, axis: int, wide: str) -> Ten
         return total
 
     return compute(f"resized{axis}", with_axis(before.shape, axis, operation.shape[axis]), element)
+
+
+@lowers(Upsample)
+def upsample(operation: Upsample, result: TensorType, x: Operand) -> Tensor:
+    """Sums of four pixels times whole weights, scaled once."""
+    down, across = (2, 3) if operation.channel_axis == 1 else (1, 2)
+    rows, columns = operation.axes(x.type)
+    height, width = x.type.shape[down], x.type.shape[across]
+    zero, target = (0, 0) if operation.raw else (
+        x.type.require_quantization().zero_point, result.require_quantization().zero_point)
+    low, high = (int(bound) for bound in operation.bounds(result) if bound is not None)
+
+    def element(i: Axes) -> Expression:
+        value: Expression = Constant(0, "int32")
+        for step, row_weights in enumerate((rows.lower, rows.upper)):
+            for other, column_weights in enumerate((columns.lower, columns.upper)):
+                row = index_table(f"rows{step}", np.minimum(rows.below + step, height - 1),
+                                  i[down])
+                column = index_table(f"columns{other}", np.minimum(
+                    columns.below + other, width - 1), i[across])
+                pixel = x.tensor[with_axis(with_axis(i, down, row), across, column)]
+                weight = (table(f"down{step}", row_weights.astype(np.int32), i[down])
+                          * table(f"across{other}", column_weights.astype(np.int32), i[across]))
+                value = value + (pixel.cast("int32") - zero) * weight
+        found = scale_and_round(value.cast(WIDE), list(operation.scales), operation.rounding)
+        return clamp(found + target, low, high).cast(result.dtype)
+
+    return each(operation, result, element)

@@ -23,6 +23,7 @@ from microtron.compiler.graph.operations.tflite.eight_bit import (
     FixedPointSquaredDifference,
 )
 from microtron.compiler.graph.operations.tflite.fixed_point import FixedPointSoftmax
+from microtron.compiler.graph.operations.vision.integer_upsample import Upsample
 from microtron.compiler.graph.operations.vision.resize import (
     Coordinates,
     Nearest,
@@ -164,6 +165,16 @@ def test_resize(shape, dtype, seed, kind, coordinates, nearest):
 def test_resize_in_fixed_point(shape, sides, dtype, seed, coordinates):
     check(FixedPointResize(x="x", sides=sides, coordinates=coordinates),
           value(shape, dtype, seed))
+
+
+@given(shapes(4, 4, 1, 5), st.sampled_from(((2, 2), (1, 2), (3, 1), (4, 2))), seeds,
+       st.sampled_from(Rounding))
+def test_upsample(shape, factors, seed, rounding):
+    rng = np.random.default_rng(seed)
+    operation = Upsample(x="x", factors=factors, centred=bool(seed % 2), raw=bool(seed // 2 % 2),
+                         channel_axis=(1, 3)[seed // 4 % 2], scales=(float(rng.uniform(0.01, 1)),),
+                         rounding=rounding, low=-100)
+    check(operation, quantized(shape, ("int8", "uint8")[seed % 3 == 0], seed))
 
 
 @given(shapes(0, 3), st.integers(1, 12), st.sampled_from(["int8", "uint8"]), seeds)
