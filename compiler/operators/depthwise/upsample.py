@@ -142,7 +142,7 @@ def pieces_of(spec: Upsample) -> list[Piece]:
     """All pieces, with the convolution that each is."""
     return [Piece(y, x, Depthwise(
         height=y.count + spec.kernel[0] - 1, width=x.count + spec.kernel[1] - 1,
-        channels_in=spec.channels, channels_out=spec.channels, kernel=spec.kernel, pad=0,
+        channels_in=spec.channels, channels_out=spec.channels, kernel=spec.kernel, pad=(0, 0, 0, 0),
         images=spec.images, zero_point_in=spec.zero_point_in, zero_point_out=spec.zero_point_out,
         low=spec.low, high=spec.high, rounding=spec.rounding))
         for y, x in product(parts_along(spec, 0), parts_along(spec, 1))]
@@ -227,7 +227,7 @@ def upsample_form(spec: Upsample, config: Config) -> UpsampleForm:
     def whole(height: int, width: int) -> DepthwiseForm:
         return form_of(Depthwise(
             height=height, width=width, channels_in=spec.channels, channels_out=spec.channels,
-            kernel=1, pad=0, images=spec.images), config)
+            kernel=(1, 1), pad=(0, 0, 0, 0), images=spec.images), config)
 
     return UpsampleForm(
         spec=spec, config=config, pieces=tuple(pieces),
