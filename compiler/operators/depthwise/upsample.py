@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -283,6 +283,6 @@ def _join_pieces(form: UpsampleForm, nests: Sequence[Nest]) -> Nest:
     return concatenate(parts, (data, weights, parameters), (output,))
 
 
-OPERATOR = Operator[Upsample, Any, Any](
-    description=Upsample, forms=lambda spec, config: [upsample_form(spec, config)],
-    template=TEMPLATE, compile=compile_pieces)
+OPERATOR: AnyOperator = Operator(
+    description=Upsample, template=TEMPLATE, compile=compile_pieces,    # the template is of pieces
+    forms=lambda spec, config: [upsample_form(spec, config)])
