@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
+from struct import Struct
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -41,6 +42,12 @@ class Scalar:
     @property
     def bytes(self) -> int:
         return self.bits // 8
+
+    @property
+    def code(self) -> str:
+        """As the module `struct` calls it."""
+        code = {1: "b", 2: "h", 4: "i"}[self.bytes]
+        return code if self.signed else code.upper()
 
     @property
     def numpy(self) -> str:
@@ -137,10 +144,11 @@ class Record:
         return _dtypes[cls]
 
     def encode(self) -> bytes:
-        word = np.zeros((), self.dtype())
+        values: list[int] = []
         for field in fields_of(type(self)):
-            word[field.name] = getattr(self, field.name)
-        return word.tobytes()
+            value = self.__dict__[field.name]
+            values += value if field.axes else (value,)
+        return _struct_of(type(self)).pack(*values)
 
     @classmethod
     def of(cls, word: np.void) -> Self:
@@ -195,6 +203,7 @@ def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArra
 _fields: dict[type[Record], tuple[Field, ...]] = {}      # all are derived once per class
 _tests: dict[type[Record], list[tuple[Field, Test]]] = {}
 _dtypes: dict[type[Record], np.dtype[np.void]] = {}
+_structs: dict[type[Record], Struct] = {}
 
 
 def _tests_of(record: type[Record]) -> list[tuple[Field, Test]]:
@@ -280,6 +289,17 @@ def reserved_bytes(record: type[Record]) -> tuple[int, ...]:
     for field in fields_of(record):
         used.update(range(field.offset, field.offset + field.bytes))
     return tuple(sorted(set(range(record.size)) - used))
+
+
+def _struct_of(record: type[Record]) -> Struct:
+    """The fields as numbers, one after the other; what lies between them is zero."""
+    if record not in _structs:
+        layout, end = "<", 0
+        for field in fields_of(record):
+            layout += f"{field.offset - end}x{field.count}{field.scalar.code}"
+            end = field.offset + field.bytes
+        _structs[record] = Struct(f"{layout}{record.size - end}x")
+    return _structs[record]
 
 
 def _dtype(record: type[Record]) -> np.dtype[np.void]:

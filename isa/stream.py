@@ -41,6 +41,11 @@ def encode(instructions: Iterable[Instruction]) -> Stream:
     return stream
 
 
+def join(streams: Iterable[Stream]) -> Stream:
+    """Streams one after the other. NumPy would look at all fields of each."""
+    return np.frombuffer(bytearray().join([each.tobytes() for each in streams]), WORD)
+
+
 def decode(stream: Stream) -> list[Instruction]:
     """The instructions of a stream. Raises at the first word that is not one."""
     check(stream)

@@ -34,8 +34,8 @@ MAY_IMPORT["cli"] = set(MAY_IMPORT)
 ROOMS: dict[str, dict[str, set[str]]] = {"compiler": {}, "sim": {}, "hw": {}, "boards": {},
                                          "isa": {}, "runtime": {}, "quantization": {},
                                          "explore": {}}
-for rooms in ("errors", "expression", "nest", "schedule", "accelerator", "operators", "compile",
-              "graph", "frontends", "passes", "cpu", "network"):
+for rooms in ("errors", "garbage", "expression", "nest", "schedule", "accelerator", "operators",
+              "compile", "graph", "frontends", "passes", "cpu", "network"):
     ROOMS["compiler"][rooms] = set(ROOMS["compiler"])
 for rooms in ("arguments", "timeline", "token_counters", "counts", "limit", "compiled",
               "functional", "llvm", "twins", "cycle", "report", "simulate", "simulated_cost",

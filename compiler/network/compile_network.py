@@ -13,6 +13,7 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ..compile import resolve_config
 from ..errors import attributed_to
+from ..garbage import collect_rarely
 from ..graph.graph import Graph
 from ..graph.operations.layers.window import common_channel_axis
 from ..operators.choice import Cost
@@ -28,6 +29,7 @@ from .tuning.overlap import choose_overlap
 from .tuning.retune import retune
 
 
+@collect_rarely()
 def compile_network(graph: Graph, config: Config | str, *, cost: Cost | None = None,
                     memory: MemoryTiming | None = None, require_accelerator: bool = False,
                     provenance: Mapping[str, str] | None = None,

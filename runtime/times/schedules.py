@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ...base.errors import MicrotronError
 from ...base.keywords import check_keywords
+from ...compiler.garbage import collect_rarely
 from ...compiler.operators.catalogue import operator_of
 from ...compiler.operators.choice import check_knobs
 from ...compiler.operators.form import Form, TensorForm
@@ -51,13 +52,14 @@ def evaluate(form: Form, knobs: Iterable[object], memory: MemoryTiming | None = 
             raise type(error)(f"knobs {number}: {error}") from None
 
     candidates = list(enumerate(knobs))
-    if workers == 1 or len(candidates) < 2:
-        return list(map(cycles_of, candidates))
-    pool = ThreadPoolExecutor(min(workers, len(candidates)), "evaluate")
-    try:
-        return list(pool.map(cycles_of, candidates))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with collect_rarely():
+        if workers == 1 or len(candidates) < 2:
+            return list(map(cycles_of, candidates))
+        pool = ThreadPoolExecutor(min(workers, len(candidates)), "evaluate")
+        try:
+            return list(pool.map(cycles_of, candidates))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _build(form: Form, given: object) -> Program:

@@ -22,7 +22,7 @@ from ....isa.instructions import (
 from ....isa.instructions import Buffer as Scratchpad
 from ....isa.program import Access, Program, Segment, Tensor
 from ....isa.record import fields_of
-from ....isa.stream import BY_OPCODE, Stream, encode
+from ....isa.stream import BY_OPCODE, Stream, encode, join
 from ....isa.verification.bounds import DST, SRC, WGT
 from ....isa.verification.derive_tokens import with_tokens
 from ...errors import CompileError
@@ -65,7 +65,7 @@ def program_of(config: Config, dram: Dram, code: Stream, micro_ops: npt.ArrayLik
     words[:len(given), [DST, SRC, WGT]] = given
     data = words.reshape(-1).view(np.uint8)
     first = Segment(MICRO_OPS, len(data), Access.READ, data)
-    stream = np.concatenate([code if hide_latency else _take_turns(code), encode([Sync()])])
+    stream = join([code if hide_latency else _take_turns(code), encode([Sync()])])
     return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors),
                        is_checked=True)
 
@@ -97,7 +97,7 @@ def fill_tables(code: Stream, config: Config, tables: int, segment: int) -> Stre
     load = Load(buffer=Scratchpad.ACC, segment=segment, sram=first, shape=(1, 1, tiles))
     fills = [Table(table=number, src=first + number * config.table_tiles)
              for number in range(tables)]
-    return np.concatenate([code[:begin], encode([load, *fills]), code[begin:]])
+    return join([code[:begin], encode([load, *fills]), code[begin:]])
 
 
 def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 from ....base.errors import ConfigError
 from ....isa.config import Config
 from ....isa.instructions import SCRATCHPADS, Buffer, Load, Store
-from ....isa.stream import Stream
+from ....isa.stream import Stream, join
 from ...errors import CompileError
 from ...graph.types import Array
 from .dram_places import Place
@@ -51,7 +51,7 @@ def interleave(first: Stream, second: Stream, config: Config, place: Place, size
     late = np.minimum(after + BEHIND, len(stores) - 1)
     behind = np.where(after < 0, -1, stores[late]) if len(stores) else np.full(len(second), -1)
     order = np.argsort(np.concatenate([np.arange(len(first)) * 2, behind * 2 + 1]), kind="stable")
-    merged: Stream = np.concatenate([first, second])[order]
+    merged: Stream = join([first, second])[order]
     return merged
 
 

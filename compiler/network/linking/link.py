@@ -35,7 +35,7 @@ from ....isa.instructions import (
     Window,
 )
 from ....isa.program import Access, Program, Segment, Tensor
-from ....isa.stream import Stream, encode
+from ....isa.stream import Stream, encode, join
 from ....isa.verification.token_cache import with_cached_tokens
 from ...accelerator.emission.footprint import footprint
 from ...errors import CompileError
@@ -140,7 +140,7 @@ def link(layers: Sequence[Layer], config: Config, sizes: Sizes,
         Segment(NAMES[INPUTS], max(1, sizes.inputs), Access.READ),
         Segment(NAMES[OUTPUTS], max(1, sizes.outputs), Access.WRITE),
         Segment(NAMES[ARENA], max(1, sizes.arena), Access.WRITE)]
-    whole = np.concatenate([*code, encode([Sync()])])
+    whole = join([*code, encode([Sync()])])
     return with_cached_tokens(Program(config, whole, tuple(segments), tuple(tensors), labels))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ....isa.config import Config
 from ....isa.instructions import Buffer, Gemm, GemmFlags, Load, Opcode, Window
 from ....isa.program import Program
-from ....isa.stream import Stream
+from ....isa.stream import Stream, join
 from ...accelerator.emission.footprint import footprint
 from ...errors import CompileError
 from .dram_places import Grid
@@ -133,12 +133,14 @@ def rewrite_layer(code: Stream, layer: Linked, here: OnChip) -> Stream:
         replaced = _leaving(code, made, here.left)
         begin = min(replaced) if leaves_late(layer.program, OUTPUT) else int(
             np.flatnonzero(code["opcode"] != Opcode.LOAD)[0])
-        replaced[begin] = np.concatenate([here.left.wanted.fill_border(here.left.first),
-                                          replaced.get(begin, code[begin:begin + 1])])
-    pieces = [replaced.get(position, code[position:position + 1])
-              for position in np.flatnonzero(~dropped).tolist()]
-    result: Stream = np.concatenate(pieces)
-    return result
+        replaced[begin] = join([here.left.wanted.fill_border(here.left.first),
+                                replaced.get(begin, code[begin:begin + 1])])
+    pieces, end = [], 0
+    for position in sorted(replaced):
+        pieces += [code[end:position][~dropped[end:position]]]
+        pieces += [replaced[position]] if not dropped[position] else []
+        end = position + 1
+    return join([*pieces, code[end:][~dropped[end:]]])
 
 
 def _leaving(code: Stream, made: Result, left: Stay) -> dict[int, Stream]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....isa.instructions import AluI, Opcode, Requantize
-from ....isa.stream import Stream
+from ....isa.stream import Stream, join
 from ...graph.types import Array
 
 Triple = tuple[int, int, int]
@@ -40,7 +40,7 @@ def retarget(word: Stream, tiles: Array) -> Stream | None:
     parts = [_retarget_one(_iteration(word, kind, number), kind, shaped[number:number + 1])
              for number in range(len(shaped))]
     found = [each for each in parts if each is not None]
-    return np.concatenate(found) if len(found) == len(parts) else None
+    return join(found) if len(found) == len(parts) else None
 
 
 def _iteration(word: Stream, kind: type[AluI | Requantize], number: int) -> Stream:

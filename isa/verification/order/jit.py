@@ -56,7 +56,22 @@ def call_directly(compiled: Function) -> Function:
             known[tuple(kinds)] = dispatcher.overloads[signature].entry_point
         return result
 
+    _KNOWN[call] = known
     return cast(Function, call)
+
+
+_KNOWN: dict[Callable[..., object], dict[tuple[object, ...], Compiled]] = {}
+
+
+def prepare_call(called: Function, *arguments: object) -> Function:
+    """What is called directly, for many arguments of the same kinds as these: only these are
+    looked at."""
+    kinds: list[object] = []
+    _add_kinds(arguments, kinds)
+    found = _KNOWN[called].get(tuple(kinds))
+    if found is None:                       # never called so far
+        return called
+    return cast(Function, lambda *arguments: found(*arguments, 0.0))
 
 
 def _add_kinds(values: Iterable[object], kinds: list[object]) -> None:

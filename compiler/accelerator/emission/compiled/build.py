@@ -27,6 +27,7 @@ from ..placed_nest import PlacedNest, ahead_of, ahead_sections
 from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
 from ..sum_starts import copied_tiles
 from . import nest_arrays as tables
+from .jit import prepare_call
 from .plans import (
     FILLED,
     IMMEDIATE,
@@ -42,7 +43,7 @@ from .plans import (
 from .walk import walk
 
 Words = tables.Bytes
-ROOM = 1024                 # words and micro-ops that there is room for at first
+ROOM = 2048                 # words and micro-ops that there is room for at first
 MOST_RANK, MOST_AXES, MOST_OPERANDS = 12, 16, 8
 SCOPES = list(ir.Scope)
 
@@ -328,8 +329,9 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
         arrays, state = builder.arrays(), builder.new_state()
         output = tables.Output(np.zeros((ROOM, INSTRUCTION_BYTES), np.uint8),
                                np.zeros((ROOM, OPERANDS), np.uint16))
+        go_on = prepare_call(walk, arrays, builder.store.arrays(), state, output)
         while True:
-            end = walk(arrays, builder.store.arrays(), state, output)
+            end = go_on(arrays, builder.store.arrays(), state, output)
             if end == tables.REFUSED or state.numbers[tables.WRITTEN] > most:
                 return None
             if end == tables.DONE:

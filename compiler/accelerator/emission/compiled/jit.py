@@ -4,9 +4,16 @@ threads run meanwhile."""
 from __future__ import annotations
 
 from .....base.numba_cache import enable_cache
-from .....isa.verification.order.jit import OPTIONS, Function, call_directly, helper, njit
+from .....isa.verification.order.jit import (
+    OPTIONS,
+    Function,
+    call_directly,
+    helper,
+    njit,
+    prepare_call,
+)
 
-__all__ = ["entry", "helper"]
+__all__ = ["entry", "helper", "prepare_call"]
 
 
 def entry(function: Function) -> Function:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import is_not
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -173,11 +174,12 @@ class PlanStore:
         self.plans.extend([(self.heads[head], kind, first, len(rows), first + len(rows),
                             len(others), begin, uops)])
         self.keys.extend([[*key, *(0,) * (tables.KEY - len(key))]])
-        if any(array is not before for array, before in zip(self._new_arrays(), self._arrays,
-                                                            strict=True)):
+        arrays = self._new_arrays()
+        if any(map(is_not, arrays, self._arrays)):
             self.heads = self.heads.copy()      # others see no plan that their arrays lack
+            arrays = arrays._replace(heads=self.heads)
         self.heads[head] = self.plans.count - 1
-        self._arrays = self._new_arrays()
+        self._arrays = arrays
 
     def _new_arrays(self) -> tables.Plans:
         return tables.Plans(self.heads, *(each.array for each in (
