@@ -1,17 +1,21 @@
-"""Files appear whole or not at all."""
+"""Files appear whole or not at all, and locks in files let one process at a time make something."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from .errors import MicrotronError
+from .progress import announce
 
 Content = bytes | Iterable[bytes]
+POLL = 0.05         # seconds between two tries to take a lock, where the wait is bounded
 
 
 def write_atomically(path: Path, content: Content) -> None:
@@ -64,3 +68,36 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextmanager
+def lock_file(path: Path, waiting: str = "", *, seconds: float | None = None) -> Iterator[None]:
+    """Hold the lock in a file, which is created if need be. It goes with the process that holds it,
+    however that ends.
+
+    waiting     what to tell people if another process holds it; nothing if empty
+    seconds     after which to go on without it; however long it takes unless given
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        if not _take(file.fileno()):
+            with announce(waiting) if waiting else nullcontext():
+                _wait(file.fileno(), seconds)
+        yield
+
+
+def _take(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait(file: int, seconds: float | None) -> None:
+    if seconds is None:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return
+    end = time.monotonic() + seconds
+    while not _take(file) and time.monotonic() < end:
+        time.sleep(POLL)

@@ -6,16 +6,16 @@ file. A folder that differs from it, or has none, is made again.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
+from .atomic_files import lock_file
 from .cache import cache_folder, read_entry, write_entry
 from .errors import MicrotronError
 from .progress import announce, print_note
@@ -44,7 +44,8 @@ def cached_folder(part: str, name: str, made_from: tuple[str, ...], make: Callab
 
     try:
         if not _is_whole(folder, key):
-            with _lock(folder):
+            with lock_file(Path(f"{folder}.lock"),
+                           f"waiting for another process that makes {folder.name}"):
                 if not _is_whole(folder, key):
                     _replace(folder, key, announce_and_make, checksums)
     except OSError as error:
@@ -144,16 +145,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink()
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One process at a time. The lock goes with the process that holds it, however that ends."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{folder}.lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with announce(f"waiting for another process that makes {folder.name}"):
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield

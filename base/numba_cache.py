@@ -3,24 +3,28 @@ to stop.
 
 numba believes its files: a truncated one ends in an exception or worse, and of two processes that
 save at once, one may find the other's code under its own signature. So its files are replaced by
-entries of ours, with a checksum each and the signature inside.
+entries of ours, with a checksum each and the signature inside. Of several processes that want a
+function, one compiles it.
 """
 
 from __future__ import annotations
 
 import pickle
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .atomic_files import lock_file
 from .cache import read_entry, write_entry
 from .errors import MicrotronError
 from .progress import announce
 
 Cached: TypeAlias = Any     # of numba, which has no types: a function with a cache
+
+PATIENCE = 120              # seconds for which another process may compile, and be waited for
 
 _said: set[str] = set()     # what has been announced where every line stays
 
@@ -33,24 +37,38 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
         function.enable_caching()
     except RuntimeError:            # neither beside the source nor in the user's cache
         return
-    cache, work = function._cache, ExitStack()
-    cache._cache_file = _Files(cache)
+    cache = function._cache
+    cache._cache_file = files = _Files(cache)
+    running: list[ExitStack] = []       # compilations that have begun: announced and locked
     load = cache.load_overload if needs_numba else partial(_load_overload, cache)
     save = cache.save_overload
 
     def load_or_say(*arguments: object) -> object:
         found = load(*arguments)
         if found is None:           # numba compiles next, and saves then
+            work = ExitStack()
             _say(work, name)
+            if not running:         # else the lock is ours already
+                with suppress(OSError):     # where nothing can be kept
+                    work.enter_context(lock_file(files.lock, seconds=PATIENCE))
+                    found = load(*arguments)
+            if found is None:
+                running.append(work)
+            else:
+                work.close()
         return found
 
     def save_if_possible(*arguments: object) -> None:
-        work.close()
+        reason: Exception | None = None
         try:
             save(*arguments)
         except (MicrotronError, OSError) as error:
-            print(f"microtron: what was compiled cannot be kept: {error}; name another folder with "
-                  "NUMBA_CACHE_DIR", file=sys.stderr)
+            reason = error
+        finally:
+            running.pop().close()
+        if reason:
+            print(f"microtron: what was compiled cannot be kept: {reason}; name another folder "
+                  "with NUMBA_CACHE_DIR", file=sys.stderr)
     cache.load_overload, cache.save_overload = load_or_say, save_if_possible
 
 
@@ -63,6 +81,10 @@ class _Files:
         impl = cache._impl
         self._folder, self._base = Path(cache.cache_path), impl.filename_base
         self._version = f"numba {numba.__version__} {impl.locator.get_source_stamp()}"
+
+    @property
+    def lock(self) -> Path:
+        return self._path("lock")
 
     def flush(self) -> None:
         self._write("nbi", {})

@@ -18,9 +18,10 @@ START = os.open(__file__, os.O_RDONLY)      # locked by the process that starts
 
 
 def pytest_configure(config):
-    """Of several processes, one compiles the simulators and the tests' assertions while the others
-    wait."""
+    """Of several processes, one compiles the simulators, the emitter and the tests' assertions
+    while the others wait."""
     if hasattr(config, "workerinput"):
+        from microtron import Conv2d, compile_op
         from microtron.isa.config import tiny
         from microtron.sim.cycle.run import run_cycles
         from microtron.sim.functional.simulator import Functional
@@ -30,6 +31,7 @@ def pytest_configure(config):
         program = random_program(tiny, 0)
         Functional(program).run()
         run_cycles(program)
+        compile_op(Conv2d(height=4, width=4, channels_in=4, channels_out=4), tiny)
         gc.disable()        # until all tests are there
 
 

@@ -2,12 +2,15 @@
 
 import errno
 import os
+import subprocess
+import sys
 
 import numba
 import pytest
 from numba.core.caching import CacheImpl, FunctionCache
 
 from microtron.base import numba_cache
+from microtron.base.atomic_files import lock_file
 from microtron.base.numba_cache import enable_cache
 
 
@@ -71,3 +74,34 @@ def test_without_any_folder_it_works(made, monkeypatch):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
     monkeypatch.setattr(FunctionCache._impl_class, "_locator_classes", [])
     assert made()(1) == 2
+
+
+SLOW = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numba, slow_function
+from microtron.base.numba_cache import enable_cache
+
+function = numba.njit(slow_function.one_more)
+enable_cache(function, "little thing")
+print(function(1), sum(function.stats.cache_misses.values()))
+"""
+
+
+def test_of_several_processes_one_compiles(tmp_path):
+    (tmp_path / "slow_function.py").write_text(
+        "def one_more(number):\n"
+        + "".join(f"    number += number % {each}\n" for each in range(2, 60))
+        + "    return number\n")
+    racers = [subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path)], text=True,
+                               env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+                               stdout=subprocess.PIPE) for _ in range(3)]
+    results = [racer.communicate()[0].split() for racer in racers]
+    assert len({result for result, _ in results}) == 1
+    assert sorted(misses for _, misses in results) == ["0", "0", "1"]
+
+
+def test_a_lock_that_is_another_process_keeps_is_given_up(made, monkeypatch):
+    monkeypatch.setattr(numba_cache, "PATIENCE", 0)
+    with lock_file(made()._cache._cache_file.lock):
+        assert made()(1) == 2
