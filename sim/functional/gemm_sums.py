@@ -6,6 +6,7 @@ weight tile, so that each is read once; `settle` reduces each column and writes 
 column may occupy several lanes:
 
     lanes≥16:   a vector for each column, all of whose numbers belong to it
+    lanes=16:   with AVX-512, two columns in a vector, one in each half
     lanes=8:    two columns in a vector
     lanes=4:    four columns in a vector, one number each
     depthwise:  four columns in a vector, one number each
@@ -52,15 +53,17 @@ from .gemm_plan import ELEMENT, LEFT, STARTS, TO
 REGISTER = 16               # bytes of the vectors
 FOUR = 4                    # 32-bit lanes of such a vector
 BYTES, PRODUCTS = vector(I8, REGISTER), vector(I32, REGISTER)
-NUMBERS, LONG = vector(I32, FOUR), vector(I32, 2 * FOUR)
+NUMBERS, LONG, LONGEST = (vector(I32, FOUR << each) for each in range(3))
 
 # The LLVM intrinsic for partial sums that Arm's dot product of bytes implements; since version 20
 # it has had two names. Elsewhere sums of neighbours are best: they map to x86's pmaddwd.
 LLVM = llvmlite.binding.llvm_version_info[0]
 PARTIAL_SUM = "" if not ON_ARM or LLVM < 20 else (
     f"llvm{'.experimental' if LLVM < 22 else ''}.vector.partial.reduce.add.v4i32.v16i32")
-# The size of a Sums value: x86 has half as many registers.
-VECTORS, MOST_COLUMNS, MOST_TILES = (24, 8, 4) if PARTIAL_SUM else (8, 4, 4)
+AVX_512 = not ON_ARM and bool(llvmlite.binding.get_host_cpu_features().get("avx512bw"))
+# The size of a Sums value: x86 has half as many registers without AVX-512.
+VECTORS, MOST_COLUMNS, MOST_TILES = ((24, 8, 4) if PARTIAL_SUM else
+                                     (16, 8, 4) if AVX_512 else (8, 4, 4))
 
 
 class Sums(types.Type):
@@ -74,15 +77,17 @@ class Sums(types.Type):
     def kind(self) -> LlvmType:
         """The type of its vectors. If neighbours are added, longer vectors halve the number of
         sums."""
-        spread = self.lanes >= REGISTER and not self.depthwise and not PARTIAL_SUM
-        return LONG if spread else NUMBERS
+        if self.lanes < REGISTER or self.depthwise or PARTIAL_SUM:
+            return NUMBERS
+        return LONGEST if AVX_512 and self.lanes == REGISTER else LONG
 
     @property
     def vectors(self) -> int:
         """How many each tile has."""
         if self.depthwise:
             return self.columns // FOUR
-        return self.columns * min(self.lanes, REGISTER) // REGISTER
+        return self.columns * min(self.lanes, REGISTER) // (
+            2 * REGISTER if self.kind == LONGEST else REGISTER)
 
 
 def _model(manager: Context, sums: Sums) -> Context:
@@ -169,13 +174,14 @@ def _part(builder: Builder, elements: Word, number: int, part: int) -> Word:
 
 def _add_products(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
                   right: Word) -> None:
+    size = 2 * REGISTER if sums.kind == LONGEST else REGISTER
     for first in range(0, sums.lanes, REGISTER):
-        rows = [_row(builder, offset_address(builder, place, first), min(sums.lanes, REGISTER))
-                for place in places]
+        rows = [_row(builder, offset_address(builder, place, first), min(sums.lanes, REGISTER),
+                     size) for place in places]
         for each in range(sums.vectors):
-            weights = load(builder, offset_address(builder, right, each * max(sums.lanes,
-                                                                              REGISTER) + first),
-                           BYTES)
+            weights = load(builder, offset_address(builder, right,
+                                                   each * max(sums.lanes, size) + first),
+                           vector(I8, size))
             for number, row in enumerate(rows):
                 at = number * sums.vectors + each
                 totals[at] = _multiply_add(builder, totals[at], row, weights, sums.lanes)
@@ -196,32 +202,41 @@ def _add_lanes(builder: Builder, sums: Sums, totals: list[Word], places: list[Wo
 
 def _columns(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
     """One number for each column."""
-    if sums.kind == LONG:
-        low, high = (ir.Constant(NUMBERS, list(range(first, first + FOUR))) for first in (0, FOUR))
-        vectors = [builder.add(builder.shuffle_vector(each, each, low),
-                               builder.shuffle_vector(each, each, high)) for each in vectors]
+    if sums.kind == LONGEST:
+        vectors = [half for each in vectors for half in _halves(builder, each, 2 * FOUR)]
+    if sums.kind != NUMBERS:
+        vectors = [builder.add(*_halves(builder, each, FOUR)) for each in vectors]
     while len(vectors) * FOUR > sums.columns:
         vectors = [_pairs(builder, left, right, 2 * FOUR)
                    for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
     return vectors
 
 
-def _row(builder: Builder, place: Word, lanes: int) -> Word:
-    """`lanes` bytes, repeated until they fill a register."""
+def _halves(builder: Builder, whole: Word, lanes: int) -> list[Word]:
+    """The two halves of a vector, each of so many lanes."""
+    kind = vector(I32, lanes)
+    return [builder.shuffle_vector(whole, whole, ir.Constant(kind, list(range(first,
+                                                                              first + lanes))))
+            for first in (0, lanes)]
+
+
+def _row(builder: Builder, place: Word, lanes: int, size: int) -> Word:
+    """`lanes` bytes, repeated until there are `size`."""
     number = load(builder, place, ir.IntType(8 * lanes))
-    return builder.bitcast(broadcast(builder, number, REGISTER // lanes), BYTES)
+    return builder.bitcast(broadcast(builder, number, size // lanes), vector(I8, size))
 
 
 def _multiply_add(builder: Builder, total: Word, left: Word, right: Word, lanes: int) -> Word:
     """Add products of bytes to 32-bit lanes, two or four of the same column per lane."""
-    products = builder.mul(builder.sext(left, PRODUCTS), builder.sext(right, PRODUCTS))
+    size = total.type.count * 2 if total.type == LONGEST else REGISTER
+    products = builder.mul(*(builder.sext(each, vector(I32, size)) for each in (left, right)))
     if lanes >= REGISTER and PARTIAL_SUM:       # LLVM may pick any four: all are of one column
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(NUMBERS, [NUMBERS, PRODUCTS]), PARTIAL_SUM)
         return builder.call(function, [total, products])
-    sums = _pairs(builder, products, products, REGISTER)
-    return builder.add(total, sums if total.type == LONG
-                       else _pairs(builder, sums, sums, 2 * FOUR))
+    sums = _pairs(builder, products, products, size)
+    return builder.add(total, _pairs(builder, sums, sums, 2 * FOUR) if total.type == NUMBERS
+                       else sums)
 
 
 def _pairs(builder: Builder, left: Word, right: Word, lanes: int) -> Word:

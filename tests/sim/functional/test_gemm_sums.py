@@ -73,15 +73,23 @@ def test_a_sum_that_is_left_and_taken_up_again_keeps_both_parts():
         assert_same(shape, 1, uops, 0, (1, 1, 2), (0, 0, 0), (0, 0, 1), (0, 0, 1))
 
 
-@pytest.mark.parametrize(("block_in", "block_out"), [(16, 16), (32, 8), (8, 4)])
-def test_without_a_dot_product_of_bytes_the_sums_are_the_same(block_in, block_out, tmp_path):
+@pytest.mark.parametrize(("block_in", "block_out", "missing"),
+                         [(16, 16, "avx512"), (16, 16, "nothing"), (32, 8, "nothing"),
+                          (8, 4, "nothing")])
+def test_without_a_dot_product_of_bytes_the_sums_are_the_same(block_in, block_out, missing,
+                                                              tmp_path):
     script = """
 import llvmlite.binding
 llvmlite.binding.llvm_version_info = (15, 0, 0)
+features = llvmlite.binding.get_host_cpu_features()
 import sys
 import numpy as np
+missing = sys.argv.pop()
+features.update((each, False) for each in features if each.startswith(missing))
+llvmlite.binding.get_host_cpu_features = lambda: features
 from microtron.sim.functional import datapath, gemm_sums as sums
 assert not sums.PARTIAL_SUM
+assert sums.AVX_512 == bool(features.get("avx512bw"))
 datapath.gemm_by_slots = None                   # or it would do what there is no kernel for
 block_in, block_out = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
@@ -95,7 +103,7 @@ for tile in range(7):
                                       dtype=np.int32)).all()
 print("same")
 """
-    done = subprocess.run([sys.executable, "-c", script, str(block_in), str(block_out)],
+    done = subprocess.run([sys.executable, "-c", script, str(block_in), str(block_out), missing],
                           check=True, capture_output=True, text=True,
                           env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
     assert done.stdout == "same\n"
