@@ -7,6 +7,7 @@ into a loop nest.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import CompileError
@@ -16,6 +17,8 @@ from ..nest.nest import Scope
 from .stage import Stage
 
 __all__ = ["Schedule", "Stage"]
+
+COPY, INSIDE, OUTSIDE, MADE = "copy", "inside", "outside", "made"       # what a tensor remembers
 
 
 class Schedule:
@@ -43,11 +46,16 @@ class Schedule:
         Returns the copy. The readers are replaced; ask the schedule for their stages anew
         (`renewed`).
         """
-        copy = compute(f"{tensor.name}.{scope.value}", tensor.shape, lambda *axes: tensor[axes])
+        def make() -> Tensor:
+            return compute(f"{tensor.name}.{scope.value}", tensor.shape, lambda *axes: tensor[axes])
+
+        copy = _remember(tensor, (COPY, scope), make)
+        if copy in self.stages or copy in self._replaced:       # this is another one
+            copy = make()
         for reader in readers:
             if tensor not in reader.inputs():
                 raise CompileError(f"{reader.name} does not read {tensor.name}")
-            self._replace(reader, with_tensor(reader, tensor, copy))
+            self._replace(reader, _reading(reader, tensor, copy))
         self._insert(copy, scope)
         return copy
 
@@ -61,8 +69,10 @@ class Schedule:
         stage = self[tensor]
         if stage.relations or stage.leaves != [*tensor.axes, *tensor.reduce_axes]:
             raise CompileError(f"{stage} has been scheduled already; cache_write comes first")
-        inside = replace(tensor, name=f"{tensor.name}.{scope.value}")
-        outside = compute(tensor.name, tensor.shape, lambda *axes: inside[axes])
+        inside = _remember(tensor, (INSIDE, scope), lambda: replace(
+            tensor, name=f"{tensor.name}.{scope.value}"))
+        outside = _remember(inside, (OUTSIDE, scope), lambda: compute(
+            tensor.name, tensor.shape, lambda *axes: inside[axes]))
         self._replace(tensor, outside)
         self._insert(inside, scope)
         return inside
@@ -92,7 +102,21 @@ class Schedule:
         self.outputs = [new if each is old else each for each in self.outputs]
         for reader in [each for each in self.stages if old in each.inputs()]:
             if reader is not new:
-                self._replace(reader, with_tensor(reader, old, new))
+                self._replace(reader, _reading(reader, old, new))
+
+
+def _reading(reader: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """The reader with the new tensor wherever it reads the old one."""
+    return _remember(reader, (old, new), lambda: with_tensor(reader, old, new))
+
+
+def _remember(tensor: Tensor, key: tuple[object, ...], make: Callable[[], Tensor]) -> Tensor:
+    """What is made of a tensor. Schedules of one expression differ in their loops, and make the
+    same copies of its tensors again and again: the first ones will do for all."""
+    made: dict[tuple[object, ...], Tensor] = tensor.__dict__.setdefault(MADE, {})
+    if key not in made:
+        made[key] = make()
+    return made[key]
 
 
 def _plain_stage(tensor: Tensor) -> Stage:

@@ -212,3 +212,18 @@ def test_a_mark_whose_loop_was_split_is_refused():
     with pytest.raises(CompileError, match=rf"stage w\.wgt: {first} was to be the first loop of "
                                            rf"dma, but was split or fused afterwards; mark one of"):
         lower(schedule)
+
+
+def test_schedules_of_one_expression_share_copies_of_its_tensors_but_no_loops():
+    x = placeholder("x", (8,), "int8")
+    y = compute("y", (8,), lambda i: x[i])
+    z = compute("z", (8,), lambda i: x[i])
+    one, other = Schedule(y), Schedule(y)
+    copies = [plan.cache_read(x, Scope.INP, y) for plan in (one, other)]
+    assert copies[0] is copies[1]
+    one[copies[0]].split(copies[0].axes[0], 2)
+    assert len(other[copies[0]].leaves) == 1
+    both = Schedule(y, z)
+    first, second = (both.cache_read(x, Scope.INP, each) for each in (y, z))
+    assert first is not second
+    assert first.axes[0] is not second.axes[0]
