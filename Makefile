@@ -92,11 +92,12 @@ boards: ## build bitstreams for five boards (an hour or more), and write their t
 	$(SET_UP) boards
 	@$(BIN)/python tools/build_boards.py $(FLAGS)
 
-docs:   ## write what is generated, docs/isa.md and the diagrams in docs/hardware.md, and the site in build/docs
+docs:   ## write what is generated, docs/isa.md and the diagrams, and the site in build/docs
 	$(SET_UP) docs
 	@trap 'rm -f docs/.isa.md.new' EXIT; \
 	$(BIN)/microtron isa --manual > docs/.isa.md.new && mv docs/.isa.md.new docs/isa.md
 	@$(BIN)/python tools/cycle_diagrams.py
+	@$(BIN)/python tools/diagrams.py
 	@$(BIN)/python tools/build_docs.py
 
 clean:  ## remove everything that make and Python created, .venv too

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, ProgramFile, check_distinct, check_report, say, tensor_files
+from .files import (
+    AsJson,
+    ProgramFile,
+    check_distinct,
+    check_report,
+    say,
+    tensor_files,
+    write_waveform_view,
+)
 from .firmware import is_image, run_image
 from .frames import AllFrames, DeviceOptions, FrameOptions, RunOptions, StatesIn, StatesOut
 from .model import check_unused, is_image_of_model, is_model, open_model
@@ -146,6 +154,7 @@ def run(program: ProgramFile,
     if trace is not None:
         files[trace] = trace_content(trace, loaded, report)
     write_together(files)
+    write_waveform_view(waveform)
     if report_file is not None:
         write_program_report(program, loaded, report_file, memory=memory, limit=limit,
                              silent=as_json)

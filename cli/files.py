@@ -82,6 +82,13 @@ def write_inspections(found: Mapping[str, Inspection], path: Path, *,
         say(f"{path}: a report on {', '.join(found)}; open it in a browser")
 
 
+def write_waveform_view(waveform: Path | None) -> None:
+    """Beside a waveform that was written: which signals a viewer shows at first."""
+    if waveform is not None:
+        from ..runtime.devices.waveform_view import write_view
+        write_view(waveform)
+
+
 @contextmanager
 def dump_passes(folder: Path | None, *, silent: bool) -> Iterator[list[tuple[str, Graph]]]:
     """A list for the graphs after each pass. They are written, if there is a folder, also if what

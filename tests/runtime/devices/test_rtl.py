@@ -22,6 +22,7 @@ from microtron.runtime.devices.device import Address
 from microtron.runtime.devices.rtl import RtlDevice
 from microtron.runtime.devices.rtl_build import library
 from microtron.runtime.devices.rtl_harness import Harness, Window
+from microtron.runtime.devices.waveform_view import signal_groups
 
 from .stand_in import FLAWS, stand_in
 from .test_rtl_programs import CONFIGS
@@ -263,6 +264,9 @@ def test_a_waveform_has_every_signal_of_the_latest_run(tmp_path, config, suffix,
     if suffix == ".vcd":
         signals = re.findall(r"\$var \w+ +\d+ \S+ (\S+)", content.decode())
         assert {"trace_running", "m_axi_araddr", "state"} <= set(signals)
+        viewed = [each for group in signal_groups().values() for each in group]
+        assert "$scope module top $end" in content.decode()
+        assert {each.removesuffix("[31:0]") for each in viewed} <= set(signals)
         assert content.decode().count("\n#") >= 2 * first.cycles
 
 
