@@ -15,7 +15,7 @@ from ...isa.program import Program
 from ...isa.program_key import program_digest
 from ..errors import CompileError
 from ..operators.catalogue import operator_of
-from ..operators.choice import INSTRUCTIONS, Cost, at_once, diverse_candidates, rank_candidates
+from ..operators.choice import Cost, at_once, diverse_candidates, rank_candidates
 from ..operators.description import Description
 from ..operators.form import Form
 from ..operators.kernel import Built, Kernel, Options
@@ -23,7 +23,6 @@ from ..operators.layout import Layout
 from .linking.interleave_layers import halve_scratchpads
 from .linking.on_chip_analysis import input_of
 
-CYCLES_PER_TRIED = 128          # of a layer, for each instruction of schedules that are tried
 AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
 LOOKED_AT = 8                   # ... among this many
 MOST_TIMED = 1 << 20            # cycles of layers in a stream; tuning longer ones gains little
@@ -110,13 +109,9 @@ class KernelSearch:
 
     def _choose_schedule(self, spec: Description, config: Config, form: Form | None,
                          cost: Cost | None) -> Kernel:
-        """The kernel with the best schedule. The longer a layer takes, the more are tried."""
-        operator = operator_of(spec)
-        least = min(each.work.bound(config, self.timing).cycles for each in (
-            operator.forms_of(spec, config) if form is None else (form,)))
-        return operator.compile_spec(spec, config, Options(
-            form=form, cost=cost, memory=self.timing, built=self.built,
-            effort=max(INSTRUCTIONS, int(least / CYCLES_PER_TRIED))))
+        """The kernel with the best schedule."""
+        return operator_of(spec).compile_spec(spec, config, Options(
+            form=form, cost=cost, memory=self.timing, built=self.built))
 
     def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
         """Other schedules of the same form, the most promising first, of `most` that differ."""

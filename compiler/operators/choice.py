@@ -38,7 +38,8 @@ class Remembering(Protocol):
 
 CLOSE = 1.02                # to the bound: there is nothing left to gain
 TRIALS = 8                  # programs that are compiled and timed, at most
-INSTRUCTIONS = 600          # of these programs together, after which no other is tried
+INSTRUCTIONS = 600          # of these programs together, after which no other is tried,
+CYCLES_PER_TRIED = 128      # or one for so many cycles, if these are more: long layers are worth it
 UNSURE = 1.06               # by this factor, estimates err
 LOOKED_AT = 64              # candidates from which the trials are taken
 ALIKE = 1.3                 # sizes that differ by less are no other idea
@@ -169,11 +170,11 @@ def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
 
 def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
             compiled: Callable[[Candidate[FormT, KnobsT]], Result], least: float,
-            cost: Cost | None,
-            effort: int = INSTRUCTIONS) -> tuple[Candidate[FormT, KnobsT], Result]:
+            cost: Cost | None) -> tuple[Candidate[FormT, KnobsT], Result]:
     """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
-    cost to ask; otherwise the fastest of several that differ, until `effort` instructions have been
-    written. A candidate that cannot run is passed over as long as another can."""
+    cost to ask; otherwise the fastest of several that differ. The longer the bound, the more are
+    tried. A candidate that cannot run is passed over as long as another can."""
+    effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED)
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result

@@ -43,9 +43,18 @@ def all_of(conditions: Iterable[Mask]) -> Mask:
 def load_cycles(beats: Column, runs: Column, config: Config, memory: MemoryTiming) -> Column:
     """Cycles of loads that take so many of the bus, in runs. Short bursts do not fill the bus: the
     number in flight is limited."""
-    latency, longest = memory.read_latency + ROUND_TRIP, BURST * memory.cycles_per_beat
-    bursts = np.maximum(runs, beats / longest)
-    return np.maximum(beats, (bursts * latency + beats) / config.reads_in_flight)
+    return _transfer_cycles(beats, runs, memory.read_latency, config.reads_in_flight, memory)
+
+
+def store_cycles(beats: Column, runs: Column, config: Config, memory: MemoryTiming) -> Column:
+    """The same of stores."""
+    return _transfer_cycles(beats, runs, memory.write_latency, config.writes_in_flight, memory)
+
+
+def _transfer_cycles(beats: Column, runs: Column, latency: int, in_flight: int,
+                     memory: MemoryTiming) -> Column:
+    bursts = np.maximum(runs, beats / (BURST * memory.cycles_per_beat))
+    return np.maximum(beats, (bursts * (latency + ROUND_TRIP) + beats) / in_flight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +74,8 @@ class Steps:
     out: Column                # bytes of a step
     parameters: Column         # bytes of a group
     wgt_runs: Column = 0       # where they are short
-    inp_stays: Mask = False  # all inputs are loaded only once
+    inp_stays: Mask = False  # all inputs are loaded only once, or
+    fresh: Column = 1          # so often: with the first of as many groups
     wgt_stays: Mask = True   # weights are loaded once for each group, or for each step
     wgt_ahead: Mask = True   # those of the next group can come before the last are no more needed
     last: Column = 1.0         # part of a step that the last one is
@@ -86,7 +96,8 @@ class Steps:
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
         sums = self.pieces * (self.products + OVERHEAD * self.parts)
-        least = np.where(self.waits, sums + vectors + latency, np.maximum(sums, vectors + latency))
+        least = np.maximum(store_cycles(out, self.out_runs, config, memory), np.where(
+            self.waits, sums + vectors + latency, np.maximum(sums, vectors + latency)))
 
         def step_cycles(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""
@@ -105,4 +116,4 @@ class Steps:
         begin = self.parameters * beat + alone + 2 * latency
         rest = np.maximum(0, (out - self.products) * (1 - 1 / self.parts))
         end = self.last * ((vectors + out) / self.parts + rest) + 2 * latency
-        return first + (self.groups - 1) * later + begin + end
+        return self.fresh * first + (self.groups - self.fresh) * later + begin + end

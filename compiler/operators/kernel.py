@@ -17,7 +17,7 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import SEGMENT_BYTES_LIMIT, Program
 from ..errors import CompileError
-from .choice import INSTRUCTIONS, Candidate, Cost, check_knobs, fastest, rank_candidates
+from .choice import Candidate, Cost, check_knobs, fastest, rank_candidates
 from .description import Description, Epilogue
 from .form import ACCUMULATOR_BYTES, Form, FormKey, FormT, KnobsT, Template
 from .packing import Array, check_operands
@@ -44,7 +44,6 @@ class Options:
     hide_latency: bool = True   # without it, engines take turns, on the same schedule
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
-    effort: int = INSTRUCTIONS  # instructions of programs to try, after which no other is tried
     built: Built | None = None  # kernels that are there already; others are added
 
     def __post_init__(self) -> None:
@@ -159,7 +158,7 @@ def best_kernel(template: Template[FormT, KnobsT], forms: list[FormT], options: 
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
     hiding = replace(options, hide_latency=True)
     chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, hiding), least,
-                             options.cost, options.effort)
+                             options.cost)
     return kernel if options.hide_latency else _kernel(template, chosen, options)
 
 

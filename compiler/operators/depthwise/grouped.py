@@ -46,6 +46,7 @@ from ..packing import (
 from ..work import Work
 
 MOST_MERGES = 3             # whose schedules are looked at
+WORTH = 0.75                # the part of plain products at which a layout of its own pays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,12 @@ class GroupedForm(Conv2dForm):
 
     spec: Grouped
     merged: int
+
+    @property
+    def handicap(self) -> float:
+        """On an array with different blocks, a layout of its own is the host's to make."""
+        same = self.config.block_in == self.config.block_out
+        return 1.0 if same or is_plain(self.spec, self.config, self.merged) else 1 / WORTH
 
     @property
     def note(self) -> str:
@@ -223,7 +230,9 @@ def forms_of(spec: Grouped, config: Config) -> Iterable[GroupedForm]:
         tile_products(spec, config, merged), not is_plain(spec, config, merged), merged))
     if config.block_in != config.block_out:         # few are plain there, and others end a stream
         plain = [each for each in merges if is_plain(spec, config, each)]
-        merges = plain or merges
+        worth = WORTH * min((tile_products(spec, config, each) for each in plain), default=0)
+        merges = [*(each for each in merges[:1] if tile_products(spec, config, each) <= worth),
+                  *plain] or merges
     return (form_of(spec, config, merged) for merged in merges[:MOST_MERGES])
 
 

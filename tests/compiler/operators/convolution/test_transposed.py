@@ -43,6 +43,9 @@ SPECS = {
                                        zero_point_in=3),
     "input cut off": Transposed(height=9, width=8, channels_in=4, channels_out=4, kernel=(2, 2),
                                 pad=(6, 5, 4, 7), zero_point_in=-5),
+    "phases that begin alike": Transposed(height=4, width=5, channels_in=5, channels_out=6,
+                                          kernel=(6, 2), stride=(3, 1), pad=(2, 1, 0, 1),
+                                          zero_point_in=3),
     "one pixel": Transposed(height=1, width=1, channels_in=1, channels_out=1, kernel=(1, 1),
                             stride=(3, 3), output_padding=(2, 7), zero_point_in=3),
 }
@@ -124,7 +127,8 @@ def test_phases_with_as_many_taps_are_one_expression_with_any_knobs(spec, config
         np.testing.assert_array_equal(kernel.unpack(outputs), expected(spec, given), str(knobs))
 
 
-@pytest.mark.parametrize("name", ["3x3, output padding", "phases without taps", "dilated"])
+@pytest.mark.parametrize("name", ["3x3, output padding", "phases without taps", "dilated",
+                                  "phases that begin alike"])
 def test_phases_that_differ_are_convolutions_of_their_own(name):
     assert joint_form_of(form_of(SPECS[name], tiny)) is None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,19 @@ def test_narrow_groups_are_merged_until_they_fill_blocks():
 def test_wide_groups_are_convolutions_of_their_own():
     wide = Grouped(height=8, width=8, channels_in=64, channels_out=64, groups=2)
     assert next(iter(forms_of(wide, base))).merged == 1
+
+
+@pytest.mark.parametrize("blocks", [(16, 8), (4, 64)], ids=str)
+def test_on_different_blocks_groups_are_merged_only_where_others_take_as_many_products(blocks):
+    config = replace(base, block_in=blocks[0], block_out=blocks[1], window_taps=1)
+    regnet = Grouped(height=4, width=5, channels_in=240, channels_out=240, groups=6)
+    forms = list(forms_of(regnet, config))
+    assert forms[0].merged == 1
+    assert forms[0].handicap > 1
+    assert all(each.handicap == 1 for each in forms[1:])    # what streams are made of
+    assert check(regnet, config)[0].form.merged == 1
+    resnext = replace(RESNEXT, height=4, width=4)
+    assert all(each.handicap == 1 for each in forms_of(resnext, config))
 
 
 def test_groups_must_divide_channels():
