@@ -96,7 +96,8 @@ def whole_average(made):
 
 
 def resize(made):
-    """Nearest, up and down."""
+    """Nearest, up and down; or bilinear, which draws no number, so that models stay what they were
+    before there was any."""
     x = made.source()
     n, channels, *sides = x.shape
     if len(sides) != made.sides:
@@ -108,8 +109,9 @@ def resize(made):
         return
     how, nearest = made.chosen(("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"))
     size = made.constant(np.int64(shape))
-    name = made.add("Resize", [made.real(x), "", "", size], mode="nearest", nearest_mode=nearest,
-                    coordinate_transformation_mode=how)
+    mode = {"mode": "linear"} if sum(x.shape) % 2 else {"mode": "nearest", "nearest_mode": nearest}
+    name = made.add("Resize", [made.real(x), "", "", size], coordinate_transformation_mode=how,
+                    **mode)
     made.quantize(name, shape, x.spread, x)
 
 
