@@ -15,6 +15,7 @@ from ..base.errors import MicrotronError
 from .boards import boards, build
 from .devices import compare, profile, run
 from .entry import BAD_INPUT, run_command
+from .explore.codesign import explore
 from .explore.cost import fit
 from .explore.data import dataset, records
 from .explore.tuning import tune
@@ -149,6 +150,7 @@ app.command()(selftest)
 app.command()(dataset)
 app.command()(records)
 app.command()(fit)
+app.command()(explore)
 app.command()(tune)
 app.command()(doctor)
 app.command()(completion)

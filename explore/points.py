@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 Json = Mapping[str, object]
 LAYER = "layer"             # the kind of points that are one layer on one schedule
+AREA = "area"               # the cells that a configuration takes on a family of FPGAs
+UNIT = "unit"               # the cells of one unit of it
+NETWORK = "network"         # a whole network, compiled and simulated
+FAMILIES = ("ecp5", "xc7")  # of FPGAs that areas are measured on
 
 
 class PointError(MicrotronError):
@@ -153,6 +157,23 @@ def parse_point(asked: Json) -> LayerPoint:
     layer, config = parse_layer(asked.get("layer")), parse_config(asked.get("config"))
     return LayerPoint(layer, config, parse_memory(asked.get("memory")),
                       parse_schedule(asked, layer, config))
+
+
+def check_point(asked: Json) -> None:
+    """Raise PointError if this Microtron has no such point, of any kind."""
+    kind = asked.get("kind")
+    if kind == NETWORK:
+        parse_config(asked.get("config"))
+        parse_memory(asked.get("memory"))
+        return
+    if kind not in (AREA, UNIT):
+        parse_point(asked)
+        return
+    if asked.get("family") not in FAMILIES:
+        raise PointError(f"family is {quote(asked.get('family'))}, but must be one of "
+                         f"{', '.join(FAMILIES)}")
+    if kind == AREA:
+        parse_config(asked.get("config"))
 
 
 def form_of(layer: Description, config: Config, number: int) -> TensorForm:

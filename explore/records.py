@@ -29,7 +29,17 @@ from typing import Self
 from ..base.argument_checks import check_path
 from ..base.errors import MicrotronError
 from ..base.source_digest import source_digest
-from .points import LAYER, Json, PointError, canonical, parse_point, point_key
+from .points import (
+    AREA,
+    LAYER,
+    NETWORK,
+    UNIT,
+    Json,
+    PointError,
+    canonical,
+    check_point,
+    point_key,
+)
 
 APPLICATION = 0x4D545243    # "MTRC", in the header of the file
 VERSION = 1
@@ -51,7 +61,11 @@ SCHEMA = (
     f"PRAGMA application_id={APPLICATION}",
     f"PRAGMA user_version={VERSION}")
 # Which sources decide the outcome of each kind of point.
-SOURCES = {LAYER: {"compiler": "microtron.compiler.compile", "simulator": "microtron.sim.simulate"}}
+SOURCES = {LAYER: {"compiler": "microtron.compiler.compile", "simulator": "microtron.sim.simulate"},
+           NETWORK: {"compiler": "microtron.runtime.models.compilation",
+                     "simulator": "microtron.sim.simulate"},
+           AREA: {"hardware": "microtron.hw.top"},
+           UNIT: {}}        # its text and the tools are in the question
 
 
 class State(Enum):
@@ -82,7 +96,7 @@ class Record:
         try:
             if self.sources.keys() != current_sources(str(self.asked.get("kind"))).keys():
                 return State.FOREIGN
-            parse_point(self.asked)
+            check_point(self.asked)
         except PointError:
             return State.FOREIGN
         return State.VALID if self.is_current else State.STALE

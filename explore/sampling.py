@@ -9,11 +9,13 @@ a configuration and none is thrown away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ..base.checked_values import near_misses, quote
-from ..base.errors import MicrotronError
-from ..isa.config import VECTOR_CYCLES_LIMIT, Config
+from ..base.errors import ConfigError, MicrotronError
+from ..isa.config import PRESETS, VECTOR_CYCLES_LIMIT, Config
 from ..isa.instructions import TABLE_WORDS, TABLES, WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..isa.memory_timing import MemoryTiming
 
@@ -63,6 +65,21 @@ CONFIG_FIELDS: Choices = {
         chosen["block_in"], chosen["block_out"]) >= WINDOW_ROWS else (1,),
     "tables": lambda chosen: (0, TABLES) if chosen["acc_bytes"] >= 4 * TABLE_WORDS else (0,),
 }
+# One field after another is changed, from a centre: configurations that differ in a field share
+# most of their units, and synthesis of a unit that another one has already takes no time.
+STAR_VALUES: dict[str, tuple[int, ...]] = {
+    "vector_cycles": (1, 2, 4), "acc_banks": (1, 2, 4, 8), "block_out": (2, 4, 8, 16),
+    "block_in": (2, 4, 8, 16), "batch": (1, 2), "bus_bits": (64, 128), "out_readers": (1, 2),
+    "window_taps": (1, WINDOW_TAPS), "tables": (0, TABLES), "queue_depth": (4, 16, 32),
+    "reads_in_flight": (4, 16), "writes_in_flight": (2, 8), "cycles_only": (0, 1),
+    "acc_bytes": (8 * KIB, 32 * KIB), "wgt_bytes": (4 * KIB, 32 * KIB),
+    "inp_bytes": (2 * KIB, 16 * KIB), "out_bytes": (2 * KIB, 16 * KIB),
+    "uop_bytes": (2 * KIB, 16 * KIB),
+}
+CENTRES = (PRESETS["tiny"], replace(PRESETS["tiny"], block_in=8, block_out=8, vector_cycles=2,
+                                    acc_banks=2, wgt_bytes=16 * KIB, tables=TABLES),
+           replace(PRESETS["tiny"], batch=2, block_in=8, bus_bits=128, acc_banks=1,
+                   window_taps=WINDOW_TAPS, out_readers=1))
 MEMORY_FIELDS: Choices = {
     "read_latency": lambda chosen: (8, 16, 24, 32, 48, 64, 96, 128),
     "write_latency": lambda chosen: (8, 16, 32, 64),
@@ -86,6 +103,27 @@ def sample_configs(count: int, seed: int, design: str = "sobol") -> list[Config]
     return list(found)
 
 
+def star_configs(count: int) -> list[Config]:
+    """Small centres, and behind each the configurations that differ from it in one field; then
+    those that differ in two, as many as are left."""
+    found: dict[Config, None] = {}
+    for around in (CENTRES, found):
+        for config in list(around):
+            found.setdefault(config)
+            for field, values in STAR_VALUES.items():
+                for value in values:
+                    with suppress(ConfigError):
+                        found.setdefault(replace(config, **{field: value}))
+        if len(found) >= count:
+            break
+    return list(found)[:count]
+
+
+def choose_config(row: Sequence[float]) -> Config:
+    """The configuration at a point of the unit cube."""
+    return Config(**_choose(CONFIG_FIELDS, row))
+
+
 def sample_memories(count: int, seed: int, design: str = "sobol") -> list[MemoryTiming]:
     """Timings of memory, not all of them different. The first is the reference system."""
     rows = unit_points(design, len(MEMORY_FIELDS), count, seed)
@@ -97,7 +135,7 @@ def sample_memories(count: int, seed: int, design: str = "sobol") -> list[Memory
     return found
 
 
-def _choose(choices: Choices, row: npt.NDArray[np.float64]) -> dict[str, int]:
+def _choose(choices: Choices, row: Sequence[float] | npt.NDArray[np.float64]) -> dict[str, int]:
     chosen: dict[str, int] = {}
     for (name, legal), coordinate in zip(choices.items(), row, strict=True):
         chosen[name] = pick(legal(chosen), float(coordinate))

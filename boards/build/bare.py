@@ -67,7 +67,12 @@ def to_rtlil(inner: object, fpga: Target | None = None, *, emit_src: bool = Fals
     return text
 
 
+def config_to_rtlil(config: Config, family: str, multipliers: int | None = None) -> str:
+    """The accelerator for a family of FPGAs, and for a number of multipliers if it is given."""
+    return to_rtlil(Accelerator(config), find_target(family, multipliers))
+
+
 def write_rtlil(config: dict[str, int], family: str, multipliers: int) -> None:
     """The step of a build: the accelerator for a family of FPGAs and its multipliers."""
-    text = to_rtlil(Accelerator(Config(**config)), find_target(family, multipliers))
-    Path("top.il").write_text(text, encoding="utf-8")
+    Path("top.il").write_text(config_to_rtlil(Config(**config), family, multipliers),
+                              encoding="utf-8")

@@ -36,9 +36,22 @@ def measured_resources(board: Board, config: Config) -> dict[str, float] | None:
     areas = _areas().get(FAMILIES[board.flow], {})
     for name, preset in PRESETS.items():
         if preset == config and name in areas:
-            parts = [areas[each] for each in (name, *_surroundings(board))]
-            return {kind: sum(each[kind] for each in parts) for kind in RESOURCES}
+            shell = shell_resources(board)
+            return {kind: areas[name][kind] + shell[kind] for kind in RESOURCES}
     return None
+
+
+def preset_areas(family: str) -> dict[str, dict[str, float]]:
+    """Areas of the presets that were measured for a family, without a shell."""
+    return {name: {kind: each[kind] for kind in RESOURCES}
+            for name, each in _areas().get(family, {}).items() if name in PRESETS}
+
+
+def shell_resources(board: Board) -> dict[str, float]:
+    """What a bitstream for a board takes beside the accelerator, as far as it was measured."""
+    areas = _areas().get(FAMILIES[board.flow], {})
+    parts = [areas[each] for each in _surroundings(board) if each in areas]
+    return {kind: sum(each[kind] for each in parts) for kind in RESOURCES}
 
 
 def _surroundings(board: Board) -> tuple[str, ...]:
@@ -54,9 +67,14 @@ def count_multipliers(board: Board, config: Config) -> int:
     family = TARGET_OF_FLOW.get(board.flow)
     if family is None:
         return 0
-    pairs = find_target(family, board.part.resources["dsp"]).packs_pairs(config)
+    pairs = packs_pairs(config, family, board.part.resources["dsp"])
     lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
     return config.macs_per_cycle // (2 if pairs else 1) + lanes
+
+
+def packs_pairs(config: Config, family: str, multipliers: int | None = None) -> bool:
+    """Whether a multiplier computes two products, on a part with so many of them."""
+    return find_target(family, multipliers).packs_pairs(config)
 
 
 def find_shortage(board: Board, config: Config) -> str | None:

@@ -28,7 +28,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
             help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
                  "matplotlib is installed.")] = None,
         as_json: AsJson = False) -> None:
-    """Fit a cost model, which predicts cycles, to data sets.
+    """Fit a cost model, which predicts cycles, to data sets; or an area model to areas.
 
     Gradient-boosted trees correct the analytic estimate. Cross-validation holds out whole
     configurations, whole layers, and both at once; beside the model's errors are those of the
@@ -39,11 +39,17 @@ def fit(data: Annotated[list[Path], typer.Argument(
     if output.suffix != ".json":
         raise MicrotronError(f"--output is {output}, but must be a .json file")
     from ...base.progress import report_progress
+    from ...explore.area.area_model import is_area_table
     from ...explore.calibration_files import check_calibration, write_calibration
     from ...explore.fit import fit as fit_model
     from ...explore.fit import load_data
     from ...explore.predictor import import_xgboost
 
+    if is_area_table(data[0]):
+        if calibration is not None:
+            raise MicrotronError("--calibration is of cycles: leave it out for tables of areas")
+        _fit_area(data, output, count, seed, as_json=as_json)
+        return
     import_xgboost()
     check_calibration(calibration)
     with report_progress("reading") as tell:
@@ -58,6 +64,30 @@ def fit(data: Annotated[list[Path], typer.Argument(
     _show(found)
     say(f"{output}: {facts['rows']} rows of {facts['configurations']} configurations and "
         f"{facts['layers']} layers")
+
+
+def _fit_area(data: list[Path], output: Path, folds: int, seed: int, *, as_json: bool) -> None:
+    """Fit an area model, and show what it leaves on held-out configurations."""
+    from rich.table import Table
+
+    from ...explore.area.area_model import fit_area, read_areas
+    from ...runtime.reports.tables import open_console
+
+    rows = read_areas(data)
+    model = fit_area(rows, folds, seed)
+    model.save(output)
+    if as_json:
+        typer.echo(json.dumps({"file": str(output), "rows": len(rows), "errors": model.errors}))
+        return
+    table = Table(title="Predicted against synthesized area", title_justify="left")
+    for name in ("family", "resource", "rows", "Spearman", "median error", "90 %"):
+        table.add_column(name, justify="left" if name in ("family", "resource") else "right")
+    for family, kinds in model.errors.items():
+        for kind, each in kinds.items():
+            table.add_row(family, kind, f"{each['rows']}", f"{each['spearman']:.4f}",
+                          f"{100 * each['median']:.1f} %", f"{100 * each['percentile_90']:.1f} %")
+    open_console().print(table)
+    say(f"{output}: {len(rows)} areas; configurations were held out")
 
 
 def _show(found: Fit) -> None:

@@ -50,12 +50,16 @@ def dataset(
         )] = 1,
         design: Annotated[str, typer.Option(
             help="How samples are drawn: sobol or lhs (Latin hypercube).")] = "sobol",
+        areas: Annotated[list[str] | None, typer.Option(
+            "--area", metavar="FAMILY", help="Synthesize configurations for ecp5 or xc7 instead of "
+                                             "simulating layers on them; may be given several "
+                                             "times.")] = None,
         budget: Budget = "5000",
         seed: Seed = 0,
         store: StoreFile = None,
         processes: Processes = None,
         as_json: AsJson = False) -> None:
-    """Measure layers on configurations, for cost models.
+    """Measure layers on configurations, or their area, for cost models.
 
     Every row is an exact simulation of a layer on a configuration with a schedule and a memory.
     Measurements are added to a store as they are made: a run that was stopped goes on where it
@@ -70,6 +74,13 @@ def dataset(
     check_ending(output)
     points, seconds = parse_budget(budget)
     records = store or output.with_suffix(".records")
+    if areas:
+        if networks or lists or random_layers:
+            raise MicrotronError("--area synthesizes configurations: leave out --network, --layers "
+                                 "and --random-layers")
+        _synthesize(output, records, areas, configs, random_configs, points, seconds,
+                    as_json=as_json)
+        return
     with report_progress("drawing samples") as tell:
         chosen = _design(networks, lists, random_layers, configs, random_configs, schedules,
                          memories, design, seed)
@@ -91,6 +102,35 @@ def dataset(
     else:
         say(f"{output}: {found['rows']} rows of {found['configurations']} configurations and "
             f"{found['layers']} layers; {done.measured} measured now in {done.seconds:.0f} s")
+
+
+def _synthesize(output: Path, store: Path, families: list[str], configs: list[str] | None,
+                random_configs: int, points: int | None, seconds: float | None, *,
+                as_json: bool) -> None:
+    """The table of areas."""
+    from ...base.progress import report_progress
+    from ...explore.area.area_dataset import area_rows, check_families, collect_areas
+    from ...explore.data_files import write_rows
+    from ...explore.sampling import star_configs
+    from ...isa.config_files import load_config
+
+    check_families(families)
+    named = {load_config(each): each for each in configs or []}
+    drawn = random_configs or (0 if named else 128)
+    chosen = [*named, *(star_configs(drawn) if drawn else [])]
+    with report_progress("drawing samples") as tell:
+        new = collect_areas(store, chosen, families, points=points, seconds=seconds, tell=tell)
+    rows = area_rows(store, chosen, families, points, named)
+    if not rows:
+        raise MicrotronError("nothing was synthesized: the budget is too small")
+    write_rows(output, rows)
+    found = {"file": str(output), "records": str(store), "rows": len(rows),
+             "configurations": len({row["configuration"] for row in rows}), "measured": new}
+    if as_json:
+        typer.echo(json.dumps(found))
+    else:
+        say(f"{output}: {len(rows)} areas of {found['configurations']} configurations; {new} "
+            f"synthesized now")
 
 
 def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,

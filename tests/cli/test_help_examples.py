@@ -19,7 +19,7 @@ from ..command import good
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits"
 # What takes minutes, or more than an hour. Tests of their own run these commands on less.
-SLOW = {"compare", "build", "tune", "dataset", "fit", "records", "firmware", "verilog"}
+SLOW = {"compare", "build", "tune", "dataset", "fit", "explore", "records", "firmware", "verilog"}
 
 
 def examples():

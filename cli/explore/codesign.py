@@ -1,0 +1,177 @@
+"""The command that searches configurations for networks on a board."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...base.checked_values import quote
+from ...base.errors import MicrotronError
+from ..files import AsJson, say
+from .data import Budget, Seed
+
+if TYPE_CHECKING:
+    from ...explore.codesign.codesign_search import Exploration, Point, Question
+
+
+def explore(
+        models: Annotated[list[Path], typer.Argument(
+            metavar="MODEL…", help="Networks: .tflite or .onnx files. Their cycles are added up.")],
+        board: Annotated[str, typer.Option(
+            "--board", help="The board whose part and memory count.")],
+        output: Annotated[Path, typer.Option(
+            "--output", "-o", help="Folder for the front: front.csv, front.svg, exploration.json "
+                                   "and a configuration for each point.")] = Path("front"),
+        objective: Annotated[str, typer.Option(
+            metavar="NAME,…", help="What is to be small: latency and any of lut, register, dsp, "
+                                   "bram.")] = "latency,lut,dsp",
+        weights: Annotated[str, typer.Option(
+            metavar="NUMBER,…", help="A weight for each network. [default: 1 for all]")] = "",
+        baseline: Annotated[str | None, typer.Option(
+            metavar="CONFIG", help="A preset or a .toml file to compare with.")] = None,
+        finalists: Annotated[int, typer.Option(
+            min=1, max=1000, help="Configurations to compile and simulate exactly.")] = 24,
+        cost_model: Annotated[Path | None, typer.Option(
+            metavar="FILE", help="Cost model of microtron fit, instead of the estimate.")] = None,
+        area_model: Annotated[Path | None, typer.Option(
+            metavar="FILE", help="Area model of microtron fit, instead of the one that comes with "
+                                 "Microtron.")] = None,
+        budget: Budget = "256",
+        seed: Seed = 0,
+        store: Annotated[Path | None, typer.Option(
+            "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
+                                              "again. [default: in the folder]")] = None,
+        as_json: AsJson = False) -> None:
+    """Search configurations for networks on a board: latency against area.
+
+    NSGA-II ranks configurations by predicted cycles and area; those that do not fit the part, and
+    those that are worse even at their bound, are rejected at once. The predicted front is compiled
+    and simulated exactly. Each point of the result is a file that microtron build takes.
+
+    Example: microtron explore examples/digits/digits.onnx --board ulx3s --budget 64
+    """
+    from ...base.progress import report_progress
+    from ...explore.codesign.codesign_search import Exploration, finish, import_optuna, search
+    from ...explore.codesign.codesign_search import measure as measure_exactly
+    from ...explore.codesign.front_files import write_front
+    from ...explore.dataset import parse_budget
+    from ...explore.records import Records
+    from ...isa.config_files import load_config
+    from ..model import check_readable
+
+    import_optuna()
+    trials, seconds = parse_budget(budget)
+    for path in models:
+        check_readable(path)
+    reference = load_config(baseline) if baseline is not None else None
+    until = None if seconds is None else time.monotonic() + seconds
+    with report_progress("reading networks") as tell:
+        question = _question(models, board, objective, weights, cost_model, area_model, seed)
+        found = Exploration(question)
+        mhz = question.budget.board.clock.compute_hz / 1e6
+        output.mkdir(parents=True, exist_ok=True)
+        with Records(store or output / "exploration.records") as records:
+            before = measure_exactly(Exploration(question), reference, records) if (
+                reference is not None) else None
+            search(found, trials=trials or 1_000_000, until=until, tell=tell)
+            finish(found, records, finalists=finalists, until=until, tell=tell,
+                   show=lambda now: write_front(output, now, mhz))
+    if not found.front:
+        raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
+    gains = [] if before is None else _gains(found, before)
+    if as_json:
+        typer.echo(json.dumps(_facts(found, output, before, gains)))
+        return
+    _show(found, mhz)
+    say(f"rejected: {_reasons(found)}" if found.rejected else "nothing was rejected")
+    for line in gains:
+        say(line)
+    say(f"{output}: {len(found.front)} configurations, of {found.trials} trials and "
+        f"{len(found.exact)} exact simulations")
+
+
+def _question(models: list[Path], board: str, objective: str, weights: str,
+              cost_model: Path | None, area_model: Path | None, seed: int) -> Question:
+    from ...boards.facts.catalogue import find_board
+    from ...explore.area.area_model import load_area_model, shipped_area_model
+    from ...explore.codesign.board_budget import Budget as BoardBudget
+    from ...explore.codesign.codesign_search import Question
+    from ...explore.codesign.workload import read_tasks
+    from ...explore.predictor import load_cost_model
+    from ...isa.config import PRESETS
+    from ...isa.memory_timing import MemoryTiming
+
+    target = find_board(board)
+    areas = shipped_area_model() if area_model is None else load_area_model(area_model)
+    limits = BoardBudget(target, areas)
+    question = Question(tasks=(), budget=limits, memory=target.memory.timing or MemoryTiming(),
+                        objectives=tuple(objective.split(",")), seed=seed,
+                        model=None if cost_model is None else load_cost_model(cost_model))
+    tasks = read_tasks(models, _weights(weights), PRESETS[target.preset], question.memory)
+    return Question(tasks=tasks, budget=limits, memory=question.memory, model=question.model,
+                    objectives=question.objectives, seed=seed)
+
+
+def _weights(text: str) -> list[float]:
+    try:
+        found = [float(each) for each in text.split(",")] if text else []
+    except ValueError:
+        found = [0.0]
+    if not all(0 < each < 1e9 for each in found):
+        raise MicrotronError(f"weights are {quote(text)}, but must be positive numbers, as in "
+                             f"1,0.5")
+    return found
+
+
+def _gains(found: Exploration, before: Point) -> list[str]:
+    """What the front has over a baseline, at no more LUTs and at no more cycles."""
+    smaller = [point for point in found.front if point.area["lut"] <= before.area["lut"]]
+    faster = [point for point in found.front if point.cycles <= before.cycles]
+    lines = [f"baseline: {before.cycles:,.0f} cycles, {before.area['lut']:,.0f} LUTs, "
+             f"{before.area['dsp']:,.0f} multipliers"]
+    if smaller:
+        best = min(smaller, key=lambda point: point.cycles)
+        lines.append(f"at no more LUTs: {best.cycles:,.0f} cycles, "
+                     f"{100 * (1 - best.cycles / before.cycles):.1f} % less")
+    if faster:
+        best = min(faster, key=lambda point: point.area["lut"])
+        lines.append(f"at no more cycles: {best.area['lut']:,.0f} LUTs, "
+                     f"{100 * (1 - best.area['lut'] / before.area['lut']):.1f} % less")
+    return lines if len(lines) > 1 else [*lines, "nothing on the front beats it"]
+
+
+def _reasons(found: Exploration) -> str:
+    return "; ".join(f"{count} {reason} (as {found.examples[reason]})"
+                     for reason, count in found.rejected.most_common())
+
+
+def _facts(found: Exploration, output: Path, before: Point | None,
+           gains: list[str]) -> dict[str, object]:
+    return {"folder": str(output), "trials": found.trials, "predicted": len(found.predicted),
+            "exact": len(found.exact), "rejected": dict(found.rejected),
+            "examples": found.examples, "gains": gains,
+            "baseline": None if before is None else {"cycles": before.cycles, **before.area},
+            "front": [{"config": point.config.explicit_fields(), "cycles": point.cycles,
+                       **point.area} for point in found.front]}
+
+
+def _show(found: Exploration, mhz: float) -> None:
+    from rich.table import Table
+
+    from ...runtime.reports.tables import open_console
+
+    table = Table(title=f"Pareto front, exact cycles; milliseconds at {mhz:g} MHz",
+                  title_justify="left")
+    for name in ("point", "array", "lanes", "banks", "bus", "cycles", "ms", "LUT", "DSP", "BRAM"):
+        table.add_column(name, justify="right")
+    for number, point in enumerate(found.front, 1):
+        config, area = point.config, point.area
+        table.add_row(f"{number:02d}", f"{config.batch} × {config.block_in} × {config.block_out}",
+                      f"{config.alu_lanes}", f"{config.acc_banks}", f"{config.bus_bits}",
+                      f"{point.cycles:,.0f}", f"{point.cycles / mhz / 1000:.3f}",
+                      *(f"{area[kind]:,.0f}" for kind in ("lut", "dsp", "bram")))
+    open_console().print(table)

@@ -1,0 +1,1 @@
+"""Area of configurations: measured by synthesis, unit by unit, and predicted."""

@@ -1,0 +1,185 @@
+"""Predicts the area of a configuration: counts of what it is made of. For LUTs and registers each
+has a weight of at least zero that is fitted to syntheses; multipliers and blocks of RAM are those
+counts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from ...base.argument_checks import check_path
+from ...base.atomic_files import write_atomically
+from ...base.checked_values import quote
+from ...base.errors import MicrotronError
+from ...base.text_file import read_text
+from ...boards.facts.fit import preset_areas
+from ...isa.config import PRESETS, Config
+from ..data_files import read_column
+from ..points import FAMILIES, PointError, parse_config
+from ..validation import Errors, errors_of
+from .area_counts import KINDS, area_features
+
+FORMAT, VERSION = "microtron area model", 1
+SHIPPED = Path(__file__).parent / "areas.csv"
+LEAST_ROWS = 10             # of a family
+# What decides most of the logic: all that few rows can tell apart.
+MAIN_COUNTS = ("once", "lanes", "vector", "products", "banked lanes")
+PRESET_AREAS = {"ecp5": "ecp5", "xc7": "zynq"}      # what areas.toml calls them
+Weights = Mapping[str, Mapping[str, Mapping[str, float]]]       # by family, kind and count
+
+
+@dataclass(frozen=True)
+class AreaRow:
+    """One synthesis."""
+
+    config: Config
+    family: str
+    area: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class AreaModel:
+    """Predicts what configurations take that nobody has synthesized."""
+
+    weights: Weights
+    errors: Mapping[str, Mapping[str, Mapping[str, float]]]     # held-out configurations
+
+    def predict(self, config: Config, family: str,
+                multipliers: int | None = None) -> dict[str, float]:
+        """LUTs, registers, multipliers and blocks of RAM on a family of FPGAs, in a part with so
+        many multipliers."""
+        if family not in self.weights:
+            raise MicrotronError(f"family is {quote(family)}, but must be one of "
+                                 f"{', '.join(self.weights)}")
+        weights = self.weights[family]
+        return {kind: sum(weights[kind].get(name, 0.0) * count for name, count in counts.items())
+                for kind, counts in area_features(config, family, multipliers).items()}
+
+    def save(self, path: Path) -> None:
+        write_atomically(path, (json.dumps(
+            {"format": FORMAT, "version": VERSION, "weights": self.weights,
+             "errors": self.errors}, indent=1) + "\n").encode())
+
+
+def fit_area(rows: Sequence[AreaRow], folds: int = 5, seed: int = 0) -> AreaModel:
+    """A model of all rows, judged by folds that hold out whole configurations."""
+    families = [family for family in FAMILIES if any(row.family == family for row in rows)]
+    weights, errors = {}, {}
+    for family in families:
+        some = [row for row in rows if row.family == family]
+        if len({row.config for row in some}) < max(LEAST_ROWS, folds):
+            raise MicrotronError(f"{family}: there are {len(some)} rows, but an area model needs "
+                                 f"{max(LEAST_ROWS, folds)} configurations or more")
+        weights[family] = _weights(some)
+        errors[family] = {kind: each.to_dict()
+                          for kind, each in _judge(some, folds, seed).items()}
+    return AreaModel(weights, errors)
+
+
+def _weights(rows: Sequence[AreaRow]) -> dict[str, dict[str, float]]:
+    """The weights with the least relative errors, none of them below zero."""
+    from scipy.optimize import nnls
+
+    features = [area_features(row.config, row.family) for row in rows]
+    found: dict[str, dict[str, float]] = {}
+    for kind in KINDS:
+        names = list(features[0][kind])
+        if "once" not in names:
+            found[kind] = dict.fromkeys(names, 1.0)
+            continue
+        if len(rows) < 2 * len(names):
+            names = list(MAIN_COUNTS)
+        counts = np.array([[each[kind][name] for name in names] for each in features], float)
+        exact = np.array([row.area[kind] for row in rows])
+        found[kind] = dict(zip(names, nnls(counts / exact[:, None],
+                                           np.ones(len(rows)))[0].tolist(), strict=True))
+    return found
+
+
+def _judge(rows: Sequence[AreaRow], folds: int, seed: int) -> dict[str, Errors]:
+    configs = sorted({row.config for row in rows}, key=lambda config: config.digest)
+    random.Random(seed).shuffle(configs)
+    part = {config: number % folds for number, config in enumerate(configs)}
+    predicted: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    exact: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    for number in range(folds):
+        train = [row for row in rows if part[row.config] != number]
+        model = AreaModel({rows[0].family: _weights(train)}, {})
+        for row in rows:
+            if part[row.config] == number:
+                for kind, value in model.predict(row.config, row.family).items():
+                    predicted[kind].append(value)
+                    exact[kind].append(row.area[kind])
+    return {kind: errors_of(np.array(predicted[kind]), np.array(exact[kind])) for kind in KINDS}
+
+
+def is_area_table(path: Path) -> bool:
+    """Whether a table is of areas, not of cycles."""
+    first = next(iter(read_column(path, "asked")), "")
+    return '"kind":"area"' in str(first)
+
+
+def read_areas(paths: Iterable[Path]) -> list[AreaRow]:
+    """The rows of tables of `microtron dataset --area`."""
+    rows = []
+    for path in paths:
+        columns = [read_column(path, name) for name in ("asked", *KINDS)]
+        for number, (asked, *area) in enumerate(zip(*columns, strict=True), 1):
+            rows.append(_row(f"{path}: row {number}", asked, area))
+    return rows
+
+
+def _row(place: str, asked: object, area: Sequence[object]) -> AreaRow:
+    try:
+        given = json.loads(str(asked))
+        family, config = given["family"], parse_config(given.get("config"))
+        values = [float(str(each)) for each in area]
+    except PointError as error:
+        raise MicrotronError(f"{place}: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise MicrotronError(f"{place}: not a row of microtron dataset --area") from None
+    if family not in FAMILIES or not all(0 < each < 1e9 for each in values):
+        raise MicrotronError(f"{place}: family is {quote(family)} and the area {values}, but must "
+                             f"be one of {', '.join(FAMILIES)} and positive numbers")
+    return AreaRow(config, family, dict(zip(KINDS, values, strict=True)))
+
+
+@cache
+def shipped_area_model() -> AreaModel:
+    """The model of the syntheses that come with Microtron, and of what boards know of presets."""
+    rows = read_areas([SHIPPED])
+    rows += [AreaRow(PRESETS[name], family, area)
+             for family, called in PRESET_AREAS.items()
+             for name, area in preset_areas(called).items()]
+    return AreaModel({family: _weights([row for row in rows if row.family == family])
+                      for family in FAMILIES}, {})
+
+
+def load_area_model(path: str | PathLike[str]) -> AreaModel:
+    """Read an area model that `microtron fit` wrote."""
+    file = check_path("path", path)
+    try:
+        given = json.loads(read_text(file))
+    except OSError as error:
+        raise MicrotronError(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise MicrotronError(f"{file}: not an area model: it is not JSON") from None
+    if not isinstance(given, dict) or (given.get("format"), given.get("version")) != (
+            FORMAT, VERSION) or not _are_weights(given.get("weights")):
+        raise MicrotronError(f"{file}: not an area model of version {VERSION}")
+    return AreaModel(given["weights"], given.get("errors") or {})
+
+
+def _are_weights(given: object) -> bool:
+    return isinstance(given, dict) and bool(given) and all(
+        family in FAMILIES and isinstance(kinds, dict) and kinds.keys() == set(KINDS) and all(
+            isinstance(names, dict) and all(isinstance(value, float | int)
+                                            for value in names.values())
+            for names in kinds.values()) for family, kinds in given.items())

@@ -1,0 +1,134 @@
+"""Measures the area of a configuration: real synthesis with Yosys, unit by unit.
+
+Units that a store has already are not synthesized again, so a configuration that differs in a few
+fields from others takes seconds. No logic is moved across units: LUTs are up to a tenth more than
+those of a flattened design, multipliers and block RAM the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ...base.errors import MicrotronError
+from ...boards.build.cell_count import count_cells
+from ...boards.timing.families import FAMILIES, Family
+from ...boards.timing.unit_synthesis import SCRIPT
+from ...isa.config import Config
+from ..points import AREA, UNIT, Json
+from ..records import Record, Records, current_sources
+from .netlist import Unit, split_units
+
+# Yosys 0.70 cannot put back what ABC9 makes of some units; ABC maps all of them.
+LUTS = {"ecp5": ("abc -lut 4:7", "clean", "synth_ecp5 -top {top} -run map_cells:check"),
+        "xc7": ("abc -lut 6", "clean", "techmap -map +/xilinx/lut_map.v -D LUT_WIDTH=6")}
+LUT_RAMS = {"ecp5": "TRELLIS_DPR16X4", "xc7": "RAM32M"}
+MISSING = "areas need Amaranth and Yosys, which are not installed: pip install 'microtron[boards]'"
+Tell = Callable[[str], None]
+
+
+def passes(name: str, top: str) -> list[str]:
+    """What Yosys does to a unit, as a build does: from reading to cells."""
+    family: Family = FAMILIES[name]
+    command = f"{family.synthesis} -top {top}"
+    before = ([f"{command} -run begin:map_ffs", *family.registers] if family.registers
+              else [f"{command} -run begin:map_luts"])
+    return [f"hierarchy -top {top}", "memory_nordff", *before,
+            *(each.format(top=top) for each in LUTS[name])]
+
+
+@cache
+def tool_digest(family: str) -> str:
+    """Stands for what decides the cells of a design beside its text: the tool and its passes."""
+    try:
+        tool = version("pyosys")
+    except PackageNotFoundError:
+        raise MicrotronError(MISSING) from None
+    return hashlib.sha256(json.dumps([tool, passes(family, "top")]).encode()).hexdigest()[:16]
+
+
+def measure_area(records: Records, config: Config, family: str,
+                 tell: Tell = lambda doing: None) -> Json:
+    """Cells of a configuration, and what they count as; from the store where it is known."""
+    asked = area_question(config, family)
+    known = records.find(asked)
+    if known is not None:
+        return known
+    units = _elaborate(config, family)
+    cells = _synthesize_missing(records, family, units, tell)
+    total: Counter[str] = Counter()
+    for unit in units.values():
+        total.update(cells[_key(unit)])
+    measured = {**count_area(total, family), "cells": dict(sorted(total.items())),
+                "units": len(units)}
+    records.add(Record(asked, current_sources(AREA), measured))
+    return measured
+
+
+def area_question(config: Config, family: str) -> dict[str, object]:
+    """What a store is asked for."""
+    return {"kind": AREA, "config": config.explicit_fields(), "family": family,
+            "tools": tool_digest(family)}
+
+
+def count_area(cells: Mapping[str, int], family: str) -> dict[str, float]:
+    """What cells count as: LUTs with those that LUT RAMs take, registers, multipliers, blocks."""
+    return {**count_cells(cells, FAMILIES[family].flow),
+            "lutram": cells.get(LUT_RAMS[family], 0)}
+
+
+def _elaborate(config: Config, family: str) -> dict[str, Unit]:
+    try:
+        from ...boards.build.bare import config_to_rtlil
+    except ImportError:
+        raise MicrotronError(MISSING) from None
+    return split_units(config_to_rtlil(config, family))
+
+
+def _key(unit: Unit) -> str:
+    return hashlib.sha256(f"{unit.top}\n{unit.text}".encode()).hexdigest()
+
+
+def _synthesize_missing(records: Records, family: str, units: Mapping[str, Unit],
+                        tell: Tell) -> dict[str, Mapping[str, int]]:
+    """Cells of units by their keys. What was unknown is known to the store from now on."""
+    found: dict[str, Mapping[str, int]] = {}
+    for place, unit in units.items():
+        key = _key(unit)
+        if key in found:
+            continue
+        asked = {"kind": UNIT, "family": family, "tools": tool_digest(family), "text": key}
+        known = records.find(asked)
+        if known is None:
+            tell(place)
+            known = {"cells": run_yosys(unit, family)}
+            records.add(Record(asked, current_sources(UNIT), known))
+        cells = known["cells"]
+        assert isinstance(cells, dict), "as it was recorded"
+        found[key] = cells
+    return found
+
+
+def run_yosys(unit: Unit, family: str) -> dict[str, int]:
+    """Cells of a unit by type. Other units inside are left out."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "unit.il").write_text(unit.text, encoding="utf-8")
+        commands = ["read_rtlil unit.il", *passes(family, unit.top),
+                    "tee -q -o cells.json stat -json"]
+        done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, text=True, check=False,
+                              input="\n".join(commands), capture_output=True)
+        if done.returncode:
+            said = " ".join((done.stderr or done.stdout).split())[-300:]
+            raise MicrotronError(f"yosys failed: {said}")
+        stated = json.loads(Path(folder, "cells.json").read_text(encoding="utf-8"))
+    cells: dict[str, int] = stated["design"]["num_cells_by_type"]
+    return {name: number for name, number in cells.items()
+            if not name.startswith(("unit", "$"))}

@@ -1,0 +1,1 @@
+"""Searches configurations for networks on a board: latency against area."""

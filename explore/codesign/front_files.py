@@ -1,0 +1,92 @@
+"""A front in files: a table, a picture, a configuration for each point, and what was rejected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import log
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from ...base.atomic_files import write_atomically, write_together
+from ...isa.config_files import format_toml
+from ..area.area_counts import KINDS
+from ..data_files import write_rows
+from .codesign_search import Exploration, Point
+
+TABLE, PICTURE, SUMMARY = "front.csv", "front.svg", "exploration.json"
+WIDTH, HEIGHT, MARGIN = 640, 420, 60
+
+
+def write_front(folder: Path, found: Exploration, mhz: float) -> None:
+    """Write all files of a front; each of them is whole at any time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    front = found.front
+    names = [f"point_{number:02d}.toml" for number in range(1, len(front) + 1)]
+    write_together({folder / name: format_toml(point.config).encode()
+                    for name, point in zip(names, front, strict=True)})
+    for old in folder.glob("point_*.toml"):
+        if old.name not in names:
+            old.unlink()
+    write_rows(folder / TABLE, [row_of(point, name, mhz)
+                                for name, point in zip(names, front, strict=True)])
+    write_atomically(folder / PICTURE, draw_front(found).encode())
+    write_atomically(folder / SUMMARY, (json.dumps(
+        {"trials": found.trials, "predicted": len(found.predicted), "exact": len(found.exact),
+         "front": names, "rejected": dict(found.rejected), "examples": found.examples},
+        indent=1) + "\n").encode())
+
+
+def row_of(point: Point, name: str, mhz: float) -> dict[str, object]:
+    config = point.config
+    return {"file": name, "cycles": round(point.cycles), "milliseconds": round(
+                point.cycles / mhz / 1000, 4),
+            **{kind: round(point.area[kind]) for kind in KINDS},
+            **{f"config_{field}": value for field, value in config.to_dict().items()}}
+
+
+def draw_front(found: Exploration) -> str:
+    """Cycles against LUTs, in logarithms: what was predicted, what was simulated, and the front."""
+    predicted, exact, front = (list(found.predicted.values()), list(found.exact.values()),
+                               found.front)
+    points = [*predicted, *exact]
+    if not points:
+        return f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"/>\n'
+    across = _Scale([point.area["lut"] for point in points], MARGIN, WIDTH - 20)
+    up = _Scale([point.cycles for point in points], HEIGHT - MARGIN, 20)
+    marks = [_circle(point, across, up, 2, "#bbb") for point in predicted]
+    marks += [_circle(point, across, up, 4, "#47a") for point in exact]
+    line = " ".join(f"{across(point.area['lut']):.1f},{up(point.cycles):.1f}"
+                    for point in sorted(front, key=lambda point: point.area["lut"]))
+    marks.append(f'<polyline points="{line}" fill="none" stroke="#c33" stroke-width="1.5"/>')
+    marks += [_circle(point, across, up, 4, "#c33") for point in front]
+    ends = [(MARGIN, HEIGHT - 40, "start", f"{min(p.area['lut'] for p in points):,.0f} LUTs"),
+            (WIDTH - 20, HEIGHT - 40, "end", f"{max(p.area['lut'] for p in points):,.0f} LUTs"),
+            (8, 16, "start", f"{max(p.cycles for p in points):,.0f} cycles"),
+            (8, HEIGHT - MARGIN, "start", f"{min(p.cycles for p in points):,.0f}"),
+            (MARGIN, HEIGHT - 12, "start", "grey: predicted; blue: exact; red: exact front")]
+    marks += [f'<text x="{x}" y="{y}" text-anchor="{anchor}" font-family="sans-serif" '
+              f'font-size="12">{escape(text)}</text>' for x, y, anchor, text in ends]
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            f'width="{WIDTH}" height="{HEIGHT}"><rect width="100%" height="100%" fill="white"/>'
+            + "\n".join(marks) + "</svg>\n")
+
+
+class _Scale:
+    """A logarithmic axis from one place to another."""
+
+    def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
+        self._low, high = log(min(values)), log(max(values))
+        self._begin, self._step = begin, (end - begin) / ((high - self._low) or 1)
+
+    def __call__(self, value: float) -> float:
+        return self._begin + (log(value) - self._low) * self._step
+
+
+def _circle(point: Point, across: _Scale, up: _Scale, radius: int, colour: str) -> str:
+    config = point.config
+    title = (f"{config.batch} × {config.block_in} × {config.block_out}, {config.alu_lanes} lanes: "
+             f"{point.cycles:,.0f} cycles, {point.area['lut']:,.0f} LUTs, "
+             f"{point.area['dsp']:,.0f} multipliers")
+    return (f'<circle cx="{across(point.area["lut"]):.1f}" cy="{up(point.cycles):.1f}" '
+            f'r="{radius}" fill="{colour}"><title>{escape(title)}</title></circle>')

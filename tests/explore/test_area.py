@@ -1,0 +1,216 @@
+"""Areas: units are cut out alike, synthesized once, and what they add up to can be learned."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from microtron import MicrotronError
+from microtron.explore.area import area_dataset, synthesis
+from microtron.explore.area.area_counts import KINDS, area_features
+from microtron.explore.area.area_dataset import area_rows, collect_areas
+from microtron.explore.area.area_model import (
+    SHIPPED,
+    AreaRow,
+    fit_area,
+    load_area_model,
+    read_areas,
+    shipped_area_model,
+)
+from microtron.explore.area.netlist import Unit, split_units
+from microtron.explore.area.synthesis import measure_area, run_yosys
+from microtron.explore.data_files import write_rows
+from microtron.explore.records import Records, State
+from microtron.explore.sampling import CENTRES, STAR_VALUES, sample_configs, star_configs
+from microtron.isa.config import PRESETS
+from tests.command import bad
+
+CHILD = r"""
+  wire width 1 input 0 \clk
+  wire width 4 output 1 \value$%d
+  cell \%s \inner
+  end
+"""
+DESIGN = r"""
+attribute \top 1
+module \top
+  cell \top.accelerator \accelerator
+  end
+end
+module \top.accelerator
+  cell \top.accelerator.lanes \lanes
+  end
+end
+module \top.accelerator.lanes
+  cell \top.accelerator.lanes.lane_0 \lane_0
+  end
+  cell \top.accelerator.lanes.lane_1 \lane_1
+  end
+end
+module \top.accelerator.lanes.lane_0""" + CHILD % (7, "top.accelerator.lanes.lane_0.deep") + r"""end
+module \top.accelerator.lanes.lane_0.deep
+  wire width 8 \sum$9
+end
+module \top.accelerator.lanes.lane_1""" + (
+    CHILD % (21, "top.accelerator.lanes.lane_1.deep")) + r"""end
+module \top.accelerator.lanes.lane_1.deep
+  wire width 8 \sum$30
+end
+"""
+
+
+def test_equal_units_have_equal_text_and_others_are_black_boxes():
+    units = split_units(DESIGN)
+    assert list(units) == ["top.accelerator", "top.accelerator.lanes",
+                           "top.accelerator.lanes.lane_0", "top.accelerator.lanes.lane_1"]
+    lane = units["top.accelerator.lanes.lane_0"]
+    assert lane == units["top.accelerator.lanes.lane_1"]
+    assert lane.text.count("module") == 2           # with what is inside
+    lanes = units["top.accelerator.lanes"]
+    assert lanes.text.count("attribute \\blackbox 1") == 2
+    assert lanes.text.count("wire width 4 output 1") == 2       # ports stay
+    assert "deep" not in lanes.text
+
+
+ADDER = r"""
+module \unit0
+  wire width 8 input 0 \a
+  wire width 8 input 1 \b
+  wire width 1 input 2 \clk
+  wire width 8 output 3 \sum
+  wire width 8 \next
+  cell $add $1
+    parameter \A_SIGNED 0
+    parameter \B_SIGNED 0
+    parameter \A_WIDTH 8
+    parameter \B_WIDTH 8
+    parameter \Y_WIDTH 8
+    connect \A \a
+    connect \B \b
+    connect \Y \next
+  end
+  cell $dff $2
+    parameter \WIDTH 8
+    parameter \CLK_POLARITY 1
+    connect \CLK \clk
+    connect \D \next
+    connect \Q \sum
+  end
+end
+"""
+
+
+@pytest.mark.parametrize(("family", "register"), [("ecp5", "TRELLIS_FF"), ("xc7", "FDRE")])
+def test_yosys_counts_the_cells_of_a_unit(family, register):
+    pytest.importorskip("pyosys")
+    assert run_yosys(Unit(ADDER, "unit0"), family)[register] == 8
+
+
+def test_a_unit_is_synthesized_once_and_areas_are_recorded(tmp_path, monkeypatch):
+    runs = []
+
+    def count(unit, family):
+        runs.append(unit.text)
+        return {"LUT4": 10, "CCU2C": 3, "TRELLIS_FF": 5, "MULT18X18D": 2, "DP16KD": 1}
+
+    monkeypatch.setattr(synthesis, "tool_digest", lambda family: "0" * 16)
+    monkeypatch.setattr(synthesis, "run_yosys", count)
+    monkeypatch.setattr(synthesis, "_elaborate", lambda config, family: split_units(DESIGN))
+    configs = [PRESETS["tiny"], replace(PRESETS["tiny"], queue_depth=4)]
+    with Records(tmp_path / "r") as records:
+        first = measure_area(records, configs[0], "ecp5")
+        assert [first[kind] for kind in KINDS] == [4 * 16, 20, 8, 4]
+        assert len(runs) == 3                       # two lanes are one
+    monkeypatch.setattr(area_dataset, "area_question", synthesis.area_question)
+    assert collect_areas(tmp_path / "r", configs, ["ecp5"]) == 1
+    assert collect_areas(tmp_path / "r", configs, ["ecp5"]) == 0
+    assert len(runs) == 3
+    rows = area_rows(tmp_path / "r", configs, ["ecp5"])
+    assert [row["lut"] for row in rows] == [64, 64]
+    with Records(tmp_path / "r") as records:
+        assert {each.state for each in records} == {State.VALID}
+    write_rows(tmp_path / "areas.csv", rows)
+    assert [row.config for row in read_areas([tmp_path / "areas.csv"])] == configs
+
+
+def test_stars_differ_from_a_centre_in_one_field():
+    found = star_configs(60)
+    assert len(set(found)) == 60
+    assert [config for config in found if config in CENTRES] == list(CENTRES)
+    for config in found:
+        assert min(sum(getattr(config, name) != getattr(centre, name) for name in STAR_VALUES)
+                   for centre in CENTRES) <= 1
+
+
+def synthetic(configs):
+    """Areas that follow from counts by a rule."""
+    rows = []
+    for config in configs:
+        counts = area_features(config, "ecp5")
+        area = {kind: sum((2 + len(name)) * count for name, count in counts[kind].items())
+                for kind in KINDS[:2]}
+        area |= {kind: sum(counts[kind].values()) for kind in KINDS[2:]}
+        rows.append(AreaRow(config, "ecp5", area))
+    return rows
+
+
+def test_a_model_finds_what_areas_are_made_of(tmp_path):
+    pytest.importorskip("scipy")
+    model = fit_area(synthetic(sample_configs(80, 0)))
+    assert all(model.errors["ecp5"][kind]["median"] < 0.01 for kind in KINDS)
+    [unseen] = synthetic(sample_configs(1, 5))
+    predicted = model.predict(unseen.config, "ecp5")
+    assert predicted == pytest.approx(unseen.area, rel=0.02)
+    model.save(tmp_path / "model.json")
+    assert load_area_model(tmp_path / "model.json").predict(unseen.config, "ecp5") == predicted
+
+
+def test_the_shipped_model_is_near_what_was_measured():
+    """Multipliers and blocks as boards/facts/areas.toml has them, LUTs nearly."""
+    pytest.importorskip("scipy")
+    for name, lut, dsp, bram in (("mini", 13461, 6, 6), ("tiny", 16731, 24, 14),
+                                 ("small", 21084, 48, 48), ("slim", 27496, 144, 91)):
+        predicted = shipped_area_model().predict(PRESETS[name], "xc7")
+        assert predicted["dsp"] == dsp
+        assert predicted["bram"] == pytest.approx(bram, rel=0.02)
+        assert predicted["lut"] == pytest.approx(lut, rel=0.08)
+
+
+def test_blocks_and_multipliers_are_those_of_every_synthesis():
+    for row in read_areas([SHIPPED]):
+        counts = area_features(row.config, row.family)
+        assert sum(counts["dsp"].values()) == row.area["dsp"]
+        assert sum(counts["bram"].values()) == pytest.approx(row.area["bram"], rel=0.03)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("{}", "not an area model"), ("nothing", "not JSON"),
+    (json.dumps({"format": "microtron area model", "version": 1, "weights": {"ecp5": {}}}),
+     "not an area model"),
+])
+def test_a_file_that_is_no_model_is_refused(tmp_path, text, message):
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    with pytest.raises(MicrotronError, match=message):
+        load_area_model(path)
+
+
+@pytest.mark.parametrize(("column", "value", "message"), [
+    ("asked", "{}", "row 1: not a row of microtron dataset --area"),
+    ("asked", '{"family":"ecp6","config":{}}', "row 1: family is 'ecp6'"),
+    ("lut", -3, "row 1: family is 'ecp5' and the area"),
+    ("dsp", "many", "row 1: not a row"),
+])
+def test_a_row_that_cannot_be_is_named(tmp_path, column, value, message):
+    row = {"asked": '{"kind":"area","family":"ecp5","config":{}}', **dict.fromkeys(KINDS, 5)}
+    write_rows(tmp_path / "a.csv", [{**row, column: value}])
+    with pytest.raises(MicrotronError, match=message):
+        read_areas([tmp_path / "a.csv"])
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--area", "ecp6"), "--area is 'ecp6', but must be one of ecp5, xc7 (did you mean ecp5?)"),
+    (("--area", "xc7", "--random-layers", "4"), "leave out --network"),
+])
+def test_the_command_refuses_bad_input_in_one_line(tmp_path, arguments, message):
+    assert message in bad("dataset", str(tmp_path / "a.csv"), *arguments)

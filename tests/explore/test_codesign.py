@@ -1,0 +1,128 @@
+"""Configurations for a network on a board: what is on the front is exact, fits and is built."""
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from microtron.boards.facts.catalogue import find_board
+from microtron.boards.facts.fit import check_fits
+from microtron.explore.area.area_counts import KINDS, area_features
+from microtron.explore.area.area_model import AreaRow, fit_area
+from microtron.explore.codesign.board_budget import Budget, UnfitError
+from microtron.explore.codesign.codesign_search import Point, dominates, pareto_front, spread
+from microtron.explore.sampling import sample_configs
+from microtron.isa.config import PRESETS
+from microtron.isa.config_files import load_config
+from tests.command import bad, command
+
+pytest.importorskip("optuna")
+pytest.importorskip("scipy")
+DIGITS = Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
+
+
+@pytest.fixture(scope="module")
+def areas():
+    """A model of areas that are about right."""
+    rows = []
+    for config in sample_configs(60, 0):
+        counts = area_features(config, "ecp5")
+        logic = 9000 + 900 * config.alu_lanes + 100 * config.batch * config.block_out
+        area = {"lut": logic, "register": logic,
+                **{kind: sum(counts[kind].values()) for kind in KINDS[2:]}}
+        rows.append(AreaRow(config, "ecp5", area))
+    return fit_area(rows)
+
+
+def points(*values):
+    return [Point(config, cycles, {"lut": lut, "dsp": 1.0}) for config, (cycles, lut) in zip(
+        sample_configs(len(values), 0), values, strict=True)]
+
+
+def test_a_front_has_what_nothing_beats():
+    some = points((10, 50), (20, 40), (15, 60), (20, 40), (30, 10), (31, 11))
+    front = pareto_front(some, ("latency", "lut"))
+    assert [(each.cycles, each.area["lut"]) for each in front] == [(10, 50), (20, 40), (30, 10)]
+    assert dominates(some[0], some[2], ("latency", "lut"))
+    assert not dominates(some[1], some[0], ("latency", "lut"))
+
+
+def test_finalists_are_spread_and_have_both_ends():
+    some = points(*((number, 100 - number) for number in range(20)))
+    assert spread(some, 30) == some
+    assert [each.cycles for each in spread(some, 4)] == [0, 6, 13, 19]
+
+
+def test_what_a_part_has_no_room_for_is_named(areas):
+    budget = Budget(find_board("ulx3s"), areas)
+    assert budget.check(PRESETS["tiny"])["dsp"] == pytest.approx(36, rel=0.02)  # four in the shell
+    with pytest.raises(UnfitError, match="multipliers, but LFE5U-85F has 156") as error:
+        budget.check(PRESETS["base"])
+    assert error.value.short == "dsp"
+
+
+@pytest.fixture(scope="module")
+def explored(areas, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explored")
+    areas.save(folder / "area.json")
+    arguments = ("explore", DIGITS, "--board", "ulx3s", "--budget", "24", "--finalists", "3",
+                 "--area-model", folder / "area.json", "-o", folder / "front", "--seed", "1")
+    return folder, arguments, command(*arguments, "--baseline", "tiny", "--json")
+
+
+def test_every_point_of_a_front_fits_and_is_exact(explored):
+    import microtron
+
+    folder, _, ended = explored
+    assert ended.code == 0, ended.error
+    found = json.loads(ended.out)
+    assert (found["trials"], found["exact"]) == (24, 3)
+    assert found["gains"][0].startswith("baseline: ")
+    board = find_board("ulx3s")
+    with (folder / "front/front.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(found["front"]) > 0
+    for row in rows:
+        config = load_config(folder / "front" / row["file"])
+        check_fits(board, config)
+        assert {name: int(row[f"config_{name}"]) for name in config.to_dict()} == config.to_dict()
+    model = microtron.compile(DIGITS, load_config(folder / "front" / rows[0]["file"]),
+                              memory=board.memory.timing)
+    assert sum(microtron.simulate(each, memory=board.memory.timing).cycles
+               for each in model.programs) == int(rows[0]["cycles"])
+    picture = ET.parse(folder / "front/front.svg").getroot()
+    assert len(picture.findall(".//{*}circle")) == found["predicted"] + 3 + len(rows)
+    summary = json.loads((folder / "front/exploration.json").read_text())
+    assert summary["rejected"] == found["rejected"]
+    assert summary["rejected"].keys() == summary["examples"].keys()
+
+
+def test_the_same_seed_finds_the_same_and_simulates_nothing_again(explored, monkeypatch):
+    from microtron.explore.codesign import workload
+
+    _, arguments, ended = explored
+    compiled = []
+    real = workload._compile
+    monkeypatch.setattr(workload, "_compile",
+                        lambda *given: compiled.append(given) or real(*given))
+    again = command(*arguments, "--baseline", "tiny", "--json")
+    assert json.loads(again.out)["front"] == json.loads(ended.out)["front"]
+    assert len(compiled) == 1                   # to see the layers
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--board", "ulx3"), "ulx3"),
+    (("--board", "ulx3s", "--objective", "latency,luts"), "objective is 'luts'"),
+    (("--board", "ulx3s", "--objective", "lut"), "must name latency"),
+    (("--board", "ulx3s", "--weights", "1,2"), "2 weights, but 1 networks"),
+    (("--board", "ulx3s", "--weights", "none"), "weights are 'none'"),
+    (("--board", "ulx3s", "--budget", "soon"), "budget is 'soon'"),
+    (("--board", "ulx3s", "--baseline", "tinny"), "tinny"),
+    (("--board", "tang_nano_20k"), "areas are not known for its parts, only for those of ecp5"),
+])
+def test_the_command_refuses_bad_input_in_one_line(explored, tmp_path, arguments, message):
+    folder, _, _ = explored
+    assert message in bad("explore", DIGITS, "--area-model", folder / "area.json", "-o",
+                          tmp_path / "front", *arguments)
