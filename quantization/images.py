@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .parameters import Array
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm")
 LARGEST = 1 << 14               # pixels of a side
 LAYOUTS = ("nchw", "nhwc")
+WIDE_MODES = ("I", "F")         # of Pillow, which would clip them at 255
 CHANNELS = {"rgb": "RGB", "bgr": "RGB", "grey": "L"}
 
 
@@ -42,7 +44,11 @@ class Preprocess:
                 raise MicrotronError(f"--preprocess has {quote(part)}, but must be name=value with "
                                      f"each of {', '.join(sorted(known))} at most once")
             given[name] = _parse_option(name, value)
-        return Preprocess(**given)
+        found = Preprocess(**given)
+        if found.channels == "grey" and max(len(found.mean), len(found.std)) > 1:
+            raise MicrotronError(f"--preprocess is {quote(text)}, but grey pictures have one mean "
+                                 f"and one std")
+        return found
 
     def apply(self, path: Path) -> Array:
         """One picture as an array with a batch of one."""
@@ -56,6 +62,9 @@ class Preprocess:
                 if max(opened.size) > LARGEST:
                     raise MicrotronError(f"{path} has {opened.size[0]} × "
                                          f"{opened.size[1]} pixels, more than {LARGEST} on a side")
+                if opened.mode.startswith(WIDE_MODES):
+                    raise MicrotronError(f"{path} has pixels of more than 8 bits; convert it, or "
+                                         f"give samples as arrays")
                 image = opened.convert(CHANNELS[self.channels])
                 if self.size is not None:
                     image = image.resize(self.size[::-1], Image.Resampling.BILINEAR)
@@ -99,9 +108,13 @@ def _parse_option(name: str, value: str) -> Any:
             return (sides[0], sides[-1])
         if name == "scale":
             above, _, below = value.partition("/")
-            return float(above) / float(below or 1)
+            scale = float(above) / float(below or 1)
+            if not scale or not isfinite(scale):
+                raise ValueError
+            return scale
         numbers = tuple(float(each) for each in value.split("/"))
-        if len(numbers) not in (1, 3) or (name == "std" and not all(numbers)):
+        if len(numbers) not in (1, 3) or not all(map(isfinite, numbers)) or (
+                name == "std" and not all(numbers)):
             raise ValueError
     except (ValueError, ZeroDivisionError):
         raise MicrotronError(f"--preprocess: {name} is {quote(value)}, but must be as in size=224, "

@@ -106,6 +106,9 @@ def test_images_become_samples(tmp_path):
     last = next(iter(image_folder(tmp_path, "layout=nhwc,channels=bgr")))
     assert last.shape == (1, 4, 6, 3)
     assert last[0, 0, 0].tolist() == [51, 0, 255]
+    image.fromarray(np.full((4, 6), 999, np.uint16)).save(tmp_path / "b.png")
+    with pytest.raises(MicrotronError, match=r"b\.png has pixels of more than 8 bits"):
+        list(image_folder(tmp_path, "size=4"))
     (tmp_path / "b.png").write_bytes(b"no picture")
     with pytest.raises(MicrotronError, match=r"b\.png: cannot be read as an image"):
         list(image_folder(tmp_path, "size=4"))
@@ -115,7 +118,9 @@ def test_images_become_samples(tmp_path):
     ("sise=4", "--preprocess has 'sise=4', but must be name=value"),
     ("size=0", "size is '0', but must be as in"), ("scale=1/0", "scale is '1/0'"),
     ("layout=hwc", "layout is 'hwc', but must be one of nchw, nhwc"),
-    ("mean=1/2", "mean is '1/2'"), ("size=4,size=5", "at most once")])
+    ("mean=1/2", "mean is '1/2'"), ("scale=0", "scale is '0'"), ("scale=nan", "scale is 'nan'"),
+    ("mean=inf", "mean is 'inf'"), ("channels=grey,std=1/2/3", "grey pictures have one mean"),
+    ("size=4,size=5", "at most once")])
 def test_a_preprocessing_that_means_nothing_is_refused(text, message):
     with pytest.raises(MicrotronError, match=message):
         Preprocess.parse(text)
