@@ -114,7 +114,7 @@ def test_memory_that_loses_a_byte_is_found():
     class Forgetful(FunctionalDevice):
         def read(self, address, size):
             found = super().read(address, size)
-            if address.segment == "second" and size > 4097:
+            if address.segment == "second" and size > 4096:
                 found[4096] ^= 4
             return found
 

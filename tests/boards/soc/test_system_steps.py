@@ -66,6 +66,18 @@ def test_an_accelerator_with_a_clock_of_its_own_has_a_pll_and_a_constraint(tmp_p
     assert "accelerator_clk" in (tmp_path / "microtron_bridge.v").read_text()
 
 
+def test_memory_at_twice_the_clock_has_a_constraint_of_its_own(tmp_path):
+    """nextpnr would take the system's frequency for it."""
+    board = board_of("ulx3s")
+    twice = replace(board, memory=replace(board.memory, rate="1:2"))
+    system = next(step for step in gateware_steps(twice, tiny) if step.name == "system")
+    system.run(tmp_path, 1, 1)
+    pins = (tmp_path / PINS[board.flow]).read_text()
+    clock, = re.findall(r'FREQUENCY NET "(\w+)" 100.0000 MHz;', pins)
+    verilog = (tmp_path / "soc.v").read_text()
+    assert re.search(rf"@\(posedge {clock}\)", verilog)
+
+
 def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):
     board = board_of("ulx3s")
     _, system, _ = gateware_steps(board, tiny, simulated=True)
