@@ -31,6 +31,9 @@ SHIPPED = Path(__file__).parent / "areas.csv"
 LEAST_ROWS = 10             # of a family
 # What decides most of the logic: all that few rows can tell apart.
 MAIN_COUNTS = ("once", "lanes", "vector", "products", "banked lanes")
+# A lane of the ALU and a product, synthesized alone: few designs do not tell their weights.
+ALONE = {"ecp5": {"lut": {"lanes": 1076.0, "products": 18.0},
+                  "register": {"lanes": 757.0, "products": 33.0}}}
 PRESET_AREAS = {"ecp5": "ecp5", "xc7": "zynq"}      # what areas.toml calls them
 Weights = Mapping[str, Mapping[str, Mapping[str, float]]]       # by family, kind and count
 
@@ -94,12 +97,16 @@ def _weights(rows: Sequence[AreaRow]) -> dict[str, dict[str, float]]:
         if "once" not in names:
             found[kind] = dict.fromkeys(names, 1.0)
             continue
+        known: dict[str, float] = {}
         if len(rows) < 2 * len(names):
-            names = list(MAIN_COUNTS)
+            known = ALONE.get(rows[0].family, {}).get(kind, {})
+            names = [name for name in MAIN_COUNTS if name not in known]
         counts = np.array([[each[kind][name] for name in names] for each in features], float)
         exact = np.array([row.area[kind] for row in rows])
-        found[kind] = dict(zip(names, nnls(counts / exact[:, None],
-                                           np.ones(len(rows)))[0].tolist(), strict=True))
+        rest = exact - sum(weight * np.array([each[kind][name] for each in features])
+                           for name, weight in known.items())
+        weights = nnls(counts / exact[:, None], rest / exact)[0].tolist()
+        found[kind] = {**known, **dict(zip(names, weights, strict=True))}
     return found
 
 

@@ -5,7 +5,8 @@
     exact       the predicted front is compiled and simulated, and its own front is the answer
 
 Areas are predicted throughout. A trial is a point of the unit cube, from which fields are chosen
-one after another among values that are legal with those before: no trial is illegal.
+one after another among values that are legal with those before: no trial is illegal. The bus is as
+wide as that of the board's preset, with which its memory was measured.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
 from ...base.checked_values import near_misses, quote
 from ...base.errors import MicrotronError
 from ...compiler.errors import CompileError
-from ...isa.config import Config
+from ...isa.config import PRESETS, Config
 from ...isa.memory_timing import MemoryTiming
 from ..predictor import CostModel
 from ..records import Records
@@ -105,6 +106,7 @@ def search(found: Exploration, *, trials: int, until: float | None = None,
     optuna = import_optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     objectives = found.question.objectives
+    bus_bits = PRESETS[found.question.budget.board.preset].bus_bits
     study = optuna.create_study(
         directions=["minimize"] * len(objectives),
         sampler=optuna.samplers.NSGAIISampler(population_size=POPULATION,
@@ -114,7 +116,7 @@ def search(found: Exploration, *, trials: int, until: float | None = None,
             break
         trial = study.ask()
         row = [trial.suggest_float(name, 0.0, 1.0) for name in CONFIG_FIELDS]
-        point = _predict(found, choose_config(row))
+        point = _predict(found, replace(choose_config(row), bus_bits=bus_bits))
         study.tell(trial, [WORST] * len(objectives) if point is None else
                    list(point.values(objectives)))
         found.trials += 1

@@ -87,6 +87,7 @@ def test_every_point_of_a_front_fits_and_is_exact(explored):
     for row in rows:
         config = load_config(folder / "front" / row["file"])
         check_fits(board, config)
+        assert config.bus_bits == 64            # as its memory was measured
         assert {name: int(row[f"config_{name}"]) for name in config.to_dict()} == config.to_dict()
     model = microtron.compile(DIGITS, load_config(folder / "front" / rows[0]["file"]),
                               memory=board.memory.timing)
