@@ -65,6 +65,8 @@ def explore(
 
     import_optuna()
     trials, seconds = parse_budget(budget)
+    if output.exists() and not output.is_dir():
+        raise MicrotronError(f"--output is {output}, but must be a folder, or a name for one")
     for path in models:
         check_readable(path)
     reference = load_config(baseline) if baseline is not None else None
@@ -73,11 +75,11 @@ def explore(
         question = _question(models, board, objective, weights, cost_model, area_model, seed)
         found = Exploration(question)
         mhz = question.budget.board.clock.compute_hz / 1e6
-        output.mkdir(parents=True, exist_ok=True)
+        _make_folder(output)
         with Records(store or output / "exploration.records") as records:
             before = measure_exactly(Exploration(question), reference, records) if (
                 reference is not None) else None
-            search(found, trials=trials or 1_000_000, until=until, tell=tell)
+            search(found, trials=trials, until=until, tell=tell)
             finish(found, records, finalists=finalists, until=until, tell=tell,
                    show=lambda now: write_front(output, now, mhz))
     if not found.front:
@@ -114,6 +116,14 @@ def _question(models: list[Path], board: str, objective: str, weights: str,
     tasks = read_tasks(models, _weights(weights), PRESETS[target.preset], question.memory)
     return Question(tasks=tasks, budget=limits, memory=question.memory, model=question.model,
                     objectives=question.objectives, seed=seed)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MicrotronError(f"--output is {path}, which cannot be made a folder: "
+                             f"{error.strerror}") from None
 
 
 def _weights(text: str) -> list[float]:

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from types import ModuleType
 
 from ...base.checked_values import near_misses, quote
@@ -100,9 +101,9 @@ def dominates(one: Point, other: Point, objectives: Sequence[str]) -> bool:
         one.values(objectives), other.values(objectives), strict=True))
 
 
-def search(found: Exploration, *, trials: int, until: float | None = None,
+def search(found: Exploration, *, trials: int | None, until: float | None = None,
            tell: Tell = lambda doing: None) -> None:
-    """Rank so many configurations by predictions."""
+    """Rank so many configurations by predictions, or as many as the time allows."""
     optuna = import_optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     objectives = found.question.objectives
@@ -111,7 +112,7 @@ def search(found: Exploration, *, trials: int, until: float | None = None,
         directions=["minimize"] * len(objectives),
         sampler=optuna.samplers.NSGAIISampler(population_size=POPULATION,
                                               seed=found.question.seed))
-    for number in range(trials):
+    for number in count() if trials is None else range(trials):
         if until is not None and time.monotonic() >= until:
             break
         trial = study.ask()
@@ -120,7 +121,7 @@ def search(found: Exploration, *, trials: int, until: float | None = None,
         study.tell(trial, [WORST] * len(objectives) if point is None else
                    list(point.values(objectives)))
         found.trials += 1
-        tell(f"trial {number + 1} of {trials}: {len(found.predicted)} fit, "
+        tell(f"trial {number + 1}{f' of {trials}' if trials else ''}: {len(found.predicted)} fit, "
              f"{sum(found.rejected.values())} rejected")
 
 

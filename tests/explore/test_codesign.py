@@ -121,6 +121,8 @@ def test_the_same_seed_finds_the_same_and_simulates_nothing_again(explored, monk
     (("--board", "ulx3s", "--weights", "none"), "weights are 'none'"),
     (("--board", "ulx3s", "--budget", "soon"), "budget is 'soon'"),
     (("--board", "ulx3s", "--baseline", "tinny"), "tinny"),
+    (("--board", "ulx3s", "-o", DIGITS), "must be a folder, or a name for one"),
+    (("--board", "ulx3s", "-o", DIGITS / "front"), "cannot be made a folder: Not a directory"),
     (("--board", "tang_nano_20k"), "areas are not known for its parts, only for those of ecp5"),
 ])
 def test_the_command_refuses_bad_input_in_one_line(explored, tmp_path, arguments, message):
