@@ -150,7 +150,7 @@ ANY = {
                         **CHANNELS, **ZERO_POINT, output_padding=pairs(0, 0, 1)),
     "upsample": specs(Upsample, height=either((1, 2), 5), width=either((1, 2), 5),
                       channels=either((1, 3, 17), 18), images=st.sampled_from((1, 2)),
-                      factors=st.sampled_from(((2, 2), (1, 2), (2, 1), (3, 1), (4, 2), (1, 1))),
+                      factors=st.sampled_from(((1, 2), (2, 1), (2, 2), (1, 3))),
                       centred=st.booleans(), **ZERO_POINT),
     "dense": specs(Dense, **ROWS, **ZERO_POINT, wide=WIDE),
     "matmul": specs(Dense, **ROWS, **ZERO_POINT, matrices=st.integers(1, 3),

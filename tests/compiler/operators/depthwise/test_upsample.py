@@ -25,12 +25,14 @@ SPECS = {
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
-def test_an_enlargement_equals_numpy(spec, config):
-    check(spec, config)
+def test_an_enlargement_equals_numpy(config):
+    """Every other one, so that each meets half of the accelerators."""
+    which = list(CONFIGS.values()).index(config)
+    for spec in list(SPECS.values())[which % 2::2]:
+        check(spec, config)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(ANY["upsample"])
 def test_any_shape_equals_numpy(spec):
     check(spec, tiny)
