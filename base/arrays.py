@@ -1,4 +1,5 @@
-"""Types of NumPy's arrays whose elements are known only when the program runs."""
+"""NumPy's arrays: their types where elements are known only when the program runs, and what becomes
+one."""
 
 from __future__ import annotations
 
@@ -9,3 +10,10 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Dtype: TypeAlias = np.dtype[Any]
+
+
+def to_array(value: object) -> Array:
+    """An array of NumPy, of any library that exchanges arrays by DLPack, or of plain numbers."""
+    if not isinstance(value, np.ndarray | np.generic) and hasattr(value, "__dlpack__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)

@@ -21,13 +21,16 @@ MOST_TICKS = 6
 # Colours that colour-blind people can tell apart, after Okabe and Ito; shapes differ too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 KINDS = ("dots", "line", "steps", "band")
+# A notebook shows a plot inside of its own page, so every rule says whose it is.
 STYLE = """
-svg { background: #ffffff; font: 13px sans-serif }
-text { fill: #1b1d21 } .quiet { fill: #5a6069 }
-.axis { stroke: #5a6069; fill: none } .grid { stroke: #d0d4da; fill: none }
+.microtron-plot { background: #ffffff; font: 13px sans-serif }
+.microtron-plot text { fill: #1b1d21 } .microtron-plot .quiet { fill: #5a6069 }
+.microtron-plot .axis { stroke: #5a6069; fill: none }
+.microtron-plot .grid { stroke: #d0d4da; fill: none }
 @media (prefers-color-scheme: dark) {
-  svg { background: #16181c } text { fill: #e7e9ec } .quiet { fill: #a4abb6 }
-  .axis { stroke: #a4abb6 } .grid { stroke: #3b4048 }
+  .microtron-plot { background: #16181c } .microtron-plot text { fill: #e7e9ec }
+  .microtron-plot .quiet { fill: #a4abb6 } .microtron-plot .axis { stroke: #a4abb6 }
+  .microtron-plot .grid { stroke: #3b4048 }
 }
 """
 
@@ -97,7 +100,7 @@ def plot_svg(series: Sequence[Series], *, x: str, y: str, title: str = "", log_x
     across = _scale(xs, log_x, LEFT, WIDTH - RIGHT, x)
     up = _scale([*ys, *([] if level is None else [level])], log_y, HEIGHT - BOTTOM, TOP, y)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-             f'width="{WIDTH}" height="{HEIGHT}" role="img" '
+             f'width="{WIDTH}" height="{HEIGHT}" class="microtron-plot" role="img" '
              f'aria-label="{_text(title or f"{y} over {x}")}"><style>{STYLE}</style>',
              *_axes(across, up, x, y, title)]
     if level is not None:

@@ -62,9 +62,12 @@ def integers(name: str, value: npt.ArrayLike, limits: tuple[int, int]) -> Array:
 
 def _array(name: str, value: npt.ArrayLike) -> Array:
     try:
-        return np.asarray(value)
+        return arrays.to_array(value)
     except ValueError:
         raise CompileError(f"{name} has rows of different lengths") from None
+    except (BufferError, RuntimeError, TypeError) as error:         # of the library that made it
+        raise CompileError(f"{name}: {type(value).__name__} gives no array: "
+                           f"{' '.join(str(error).split())}") from None
 
 
 def parameter_operands(channels: int) -> tuple[Operand, ...]:

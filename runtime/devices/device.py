@@ -163,8 +163,8 @@ def check_outputs(program: Program, names: Iterable[str]) -> None:
 
 def _array(name: str, values: npt.ArrayLike) -> Array:
     try:
-        return np.asarray(values)
-    except ValueError:
+        return arrays.to_array(values)
+    except Exception:                   # of whatever library made it
         raise MicrotronError(f"tensor {name}: the values are no array: {quote(values)}") from None
 
 

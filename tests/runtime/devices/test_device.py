@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import microtron
 from microtron.base.errors import ExecutionError, IsaError, MicrotronError
 from microtron.isa.config import small, tiny
 from microtron.isa.instructions import AluI, Buffer, Engines, Load, Store, Sync
@@ -157,3 +158,38 @@ def test_without_a_device_the_functional_simulator_runs():
     assert report.device == "functional"
     assert report.cycles is None
     assert outputs["y"].ravel().tolist() == list(range(8, 16))
+
+
+class Exchanged:
+    """An array of another library, which exchanges it by DLPack and in no other way."""
+
+    def __init__(self, array, error=None):
+        self.array, self.error = array, error
+
+    def __dlpack__(self, **options):
+        if self.error:
+            raise self.error
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_come_and_go_by_dlpack():
+    layer = microtron.Conv2d(height=4, width=4, channels_in=4, channels_out=4, pad=1)
+    kernel = microtron.compile_op(layer, "tiny")
+    rng = np.random.default_rng(0)
+    inputs = {"data": rng.integers(-9, 9, (1, 4, 4, 4)).astype(np.int8),
+              "weights": rng.integers(-9, 9, (4, 4, 3, 3)).astype(np.int8),
+              "scale": np.full(4, 0.01)}
+    lent = {name: Exchanged(array) for name, array in inputs.items()}
+    result, _ = kernel.run(lent)
+    assert np.array_equal(np.from_dlpack(result), kernel.run(inputs)[0])
+    packed = {name: Exchanged(np.ascontiguousarray(array))
+              for name, array in kernel.pack(inputs).items()}
+    outputs, _ = microtron.run(kernel.program, packed)
+    assert np.array_equal(kernel.unpack(outputs), result)
+    with pytest.raises(microtron.MicrotronError, match="data: Exchanged gives no array: far away"):
+        kernel.run({**inputs, "data": Exchanged(inputs["data"], BufferError("far\naway"))})
+    with pytest.raises(microtron.MicrotronError, match="the values are no array"):
+        microtron.run(kernel.program, {"data": Exchanged(inputs["data"], BufferError("far"))})
