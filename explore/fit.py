@@ -21,7 +21,7 @@ from .validation import Errors, Floats, HeldOut, calibration, errors_of, folds
 SETTINGS = {"objective": "reg:absoluteerror", "tree_method": "hist", "learning_rate": 0.12,
             "max_depth": 6, "min_child_weight": 3, "subsample": 0.8, "colsample_bynode": 0.4,
             "reg_lambda": 2.0, "nthread": 1}        # threads wait for each other on a busy machine
-ROUNDS = 250                # trees; 900 that learn more slowly are no better
+ROUNDS = 250                # trees; 900 that learn more slowly are hardly better
 LEAST_ROWS = 50
 MODEL, ESTIMATE, ROOFLINE = "cost model", "analytic estimate", "roofline"
 Tell = Callable[[str], None]
