@@ -20,7 +20,6 @@ from microtron.runtime.board.etherbone import EtherboneLink
 from microtron.runtime.board.link import LinkError
 from microtron.runtime.board.places import LITEX_MEMORY, LITEX_REGISTERS, link_to, place_of
 from microtron.runtime.devices.device import Address
-from microtron.testing.self_test import self_test
 
 from ...boards.soc.ethernet_host import Host, relay
 from ...boards.soc.test_simulate_soc import LEAST
@@ -133,11 +132,6 @@ def test_a_fault_and_a_deadlock_leave_a_board_that_runs_the_next_program(cable, 
     with pytest.raises(ExecutionError, match=r"has not ended after 1 cycles"):
         device.run()
     check_a_run(cable, link)
-
-
-def test_the_self_test_passes_over_ethernet(cable, link):
-    checks = list(self_test(device_of(cable, link), LEAST))
-    assert all(each.passed for each in checks), [each for each in checks if not each.passed]
 
 
 @pytest.mark.parametrize("lost", range(0, 60, 7))
