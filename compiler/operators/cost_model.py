@@ -96,14 +96,15 @@ class Steps:
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
         sums = self.pieces * (self.products + OVERHEAD * self.parts)
-        least = np.maximum(store_cycles(out, self.out_runs, config, memory), np.where(
-            self.waits, sums + vectors + latency, np.maximum(sums, vectors + latency)))
+        waits = np.where(self.waits, vectors + latency, 0)      # nor does the bus find much to do
+        least = np.maximum(store_cycles(out, self.out_runs, config, memory),
+                           np.maximum(sums + waits, vectors + latency))
 
         def step_cycles(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""
             beats = self.pieces * (inputs * inp + weights * wgt) + steps * other
             loads = self.pieces * (inputs * inp_load + weights * wgt_load)
-            late = steps * LATE * (self.pieces + 2)
+            late = steps * (LATE * (self.pieces + 2) + waits)
             return np.maximum(steps * least, np.maximum(beats, loads) + late) + TRAFFIC * beats
 
         ahead = np.minimum(self.steps, AHEAD)

@@ -235,7 +235,7 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
         vectors=even.rows * even.blocks * (2 if form.spec.zeros_weights else 1),
         inp=passing + again / c, runs=passing_runs, wgt=staying,
         wgt_runs=staying_runs, wgt_stays=c == 1,
-        inp_stays=np.where(stays, o, n) * c <= 2, fresh=matrices,
+        inp_stays=(np.where(stays, o, n) * c <= 2) & (stays | (matrices == 1)), fresh=matrices,
         out=form.result_bytes * size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
         parameters=np.where(knobs.resident, o, 1) * parameters,
         waits=np.asarray(knobs.single_sums, bool)).cycles(config, memory)
