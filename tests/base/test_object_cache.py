@@ -35,15 +35,15 @@ class Maker:
         return b"code"
 
 
-def kept(name, made_from, make):
+def keep(name, made_from, make):
     return CODE.get_or_make(cache_key(name, made_from), make)
 
 
 def test_it_is_made_once_and_again_when_its_origin_changes(folder, capsys):
     make = Maker()
-    assert kept("little thing", "one", make) == kept("little thing", "one", make) == b"code"
+    assert keep("little thing", "one", make) == keep("little thing", "one", make) == b"code"
     assert make.calls == 1
-    kept("little thing", "another", make)
+    keep("little thing", "another", make)
     assert make.calls == 2
     assert capsys.readouterr().err == ""
     assert all(each.name.startswith("little_thing-") for each in folder.iterdir())
@@ -53,19 +53,19 @@ def test_it_is_made_once_and_again_when_its_origin_changes(folder, capsys):
                                     lambda code: code[:-1] + b"X"])
 def test_damaged_code_is_made_anew(folder, damage):
     make = Maker()
-    kept("thing", "one", make)
+    keep("thing", "one", make)
     path, = folder.iterdir()
     path.write_bytes(damage(path.read_bytes()))
-    assert kept("thing", "one", make) == b"code"
+    assert keep("thing", "one", make) == b"code"
     assert make.calls == 2
-    assert kept("thing", "one", make) == b"code"
+    assert keep("thing", "one", make) == b"code"
     assert make.calls == 2
 
 
 def test_without_a_folder_it_works_and_says_so(folder, capsys):
     folder.parent.write_text("a file is in the way")
     make = Maker()
-    assert kept("thing", "one", make) == kept("thing", "one", make) == b"code"
+    assert keep("thing", "one", make) == keep("thing", "one", make) == b"code"
     assert make.calls == 2
     assert re.search(f"cannot be kept .*{folder}.*: Not a directory", capsys.readouterr().err)
 
@@ -76,7 +76,7 @@ def test_without_a_home_it_works_and_says_so(monkeypatch, capsys):
     monkeypatch.delenv("MICROTRON_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("pathlib.Path.home", homeless)
-    assert kept("thing", "one", Maker()) == b"code"
+    assert keep("thing", "one", Maker()) == b"code"
     assert "this user has no home folder" in capsys.readouterr().err
 
 
@@ -84,7 +84,7 @@ def test_with_a_full_disk_it_works_and_says_so(folder, capsys, monkeypatch):
     def full(file, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     monkeypatch.setattr("microtron.base.atomic_files._write", full)
-    assert kept("thing", "one", Maker()) == b"code"
+    assert keep("thing", "one", Maker()) == b"code"
     assert "cannot be written: No space left on device" in capsys.readouterr().err
     assert list(folder.iterdir()) == []
 

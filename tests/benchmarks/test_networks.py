@@ -37,11 +37,11 @@ def test_a_row_says_what_a_network_takes_beside_its_layers_alone(networks, monke
     [digits] = networks.select_networks(["digits"])
     asked = []
 
-    def noted(path, config, anew, bytecode):        # another test starts the command
+    def note(path, config, anew, bytecode):        # another test starts the command
         asked.append((anew, bytecode))
         return len(asked)
 
-    monkeypatch.setattr(networks, "_command_seconds", noted)
+    monkeypatch.setattr(networks, "_command_seconds", note)
     row = networks.measure_network(digits, "tiny")
     assert [anew for anew, _ in asked] == ["1", "1", "0", "0"]
     assert len({bytecode for _, bytecode in asked}) == 1

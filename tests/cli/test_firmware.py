@@ -62,14 +62,14 @@ def test_options_are_those_of_a_network(folder):
 
 
 def test_frames_that_are_damaged_on_the_way_are_sent_again(folder):
-    def flipped(frame):
+    def flip(frame):
         return frame[:-1] + bytes([frame[-1] ^ 1])
 
     def nothing(frame):
         return b""
 
-    fake = Fake([flipped, None, flipped])
-    with on_a_terminal(fake, [None, None, flipped, None, None, nothing]) as address:
+    fake = Fake([flip, None, flip])
+    with on_a_terminal(fake, [None, None, flip, None, None, nothing]) as address:
         good(*run(folder, address, "-o", "y=y.npy"), cwd=folder)
     assert np.array_equal(np.load(folder / "y.npy"), X + 7)
     assert fake.frames.count(Kind.RUN) == 1

@@ -75,7 +75,7 @@ def check(*arguments, **options):
     return ended
 
 
-def damaged(content, rng):
+def damage(content, rng):
     """The content with a byte or a word changed, a piece put in, a part doubled or cut out."""
     content = bytearray(content)
     for _ in range(rng.choice((1, 1, 1, 3))):
@@ -112,12 +112,12 @@ def test_damaged_files(files, tmp_path, name, arguments):
     content, codes = (files / name).read_bytes(), []
     assert check(*arguments, cwd=tmp_path).code == 0
     for seed in range(100):
-        (tmp_path / name).write_bytes(damaged(content, random.Random(f"{name} {seed}")))
+        (tmp_path / name).write_bytes(damage(content, random.Random(f"{name} {seed}")))
         codes.append(check(*arguments, cwd=tmp_path).code)
     assert codes.count(2) > 20
 
 
-def altered(program, rng):
+def alter(program, rng):
     """The image of a program that is another one, or none, although its checksum is right."""
     found = sections.unpack(np.frombuffer(program_image.to_bytes(program), np.uint8))
     for _ in range(rng.choice((1, 1, 2))):
@@ -125,7 +125,7 @@ def altered(program, rng):
         content = bytearray(found[place].content)
         match place:
             case 0:
-                content = bytearray(damaged(content, rng))
+                content = bytearray(damage(content, rng))
             case 1:
                 first = rng.randrange(0, len(content))
                 changed = rng.choice((b"\0", b"\1", b"\x7f", b"\xff", b"\xff\xff", b"\0\0\0\x80",
@@ -147,7 +147,7 @@ def test_images_that_hold_another_program_or_none(tmp_path, arguments):
     codes = []
     for seed in range(60):
         rng = random.Random(f"altered {seed}")
-        (tmp_path / "p.mt").write_bytes(altered(assemble(EXAMPLE), rng))
+        (tmp_path / "p.mt").write_bytes(alter(assemble(EXAMPLE), rng))
         codes.append(check(*arguments, "p.mt", cwd=tmp_path).code)
     assert codes.count(2) > 10
     assert codes.count(0) > 10

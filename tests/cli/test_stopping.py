@@ -158,7 +158,7 @@ def toolbox(tmp_path):
             "MICROTRON_CACHE": str(tmp_path / "cache")}
 
 
-def stopped(number, pipe, change, *arguments, **environment):
+def stop(number, pipe, change, *arguments, **environment):
     """Start a command, wait until it is at work, send the signal, wait until all has ended."""
     limit = (PROCESSOR_SECONDS, PROCESSOR_SECONDS)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)     # there is no writer yet
@@ -183,7 +183,7 @@ def stopped(number, pipe, change, *arguments, **environment):
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_a_build_ends_with_its_compilers_and_leaves_nothing(tmp_path, pipe, endless, toolbox,
                                                             number):
-    stopped(number, pipe, SHORT_VERILOG, *RUN, endless, "--device", "rtl", **toolbox)
+    stop(number, pipe, SHORT_VERILOG, *RUN, endless, "--device", "rtl", **toolbox)
     kept = [path for path in (tmp_path / "cache" / "rtl").iterdir()
             if not path.name.startswith("verilog-")]        # which was complete
     assert [path.suffix for path in kept] == [".lock"]
@@ -193,14 +193,14 @@ def test_a_build_ends_with_its_compilers_and_leaves_nothing(tmp_path, pipe, endl
 def test_writing_verilog_ends_with_what_amaranth_started(tmp_path, pipe, number):
     target = tmp_path / "there.v"
     target.write_text("what was there before")
-    stopped(number, pipe, ENDLESS_AMARANTH, "verilog", "--config", "tiny", "-o", target)
+    stop(number, pipe, ENDLESS_AMARANTH, "verilog", "--config", "tiny", "-o", target)
     assert target.read_text() == "what was there before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["at work", "there.v"]
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_the_hardware_stops_in_the_middle_of_a_run(pipe, endless, number):
-    stopped(number, pipe, SIMULATED, *RUN, endless, "--device", "rtl")
+    stop(number, pipe, SIMULATED, *RUN, endless, "--device", "rtl")
 
 
 @pytest.mark.parametrize(("change", "arguments"), [
@@ -208,13 +208,13 @@ def test_the_hardware_stops_in_the_middle_of_a_run(pipe, endless, number):
     (CYCLE, ("profile", "--limit", 10 ** 18)), (CYCLE, ("compare", "--limit", 10 ** 18)),
 ], ids=["functional", "cycle", "profile", "compare"])
 def test_commands_that_simulate_end_with_one_line(pipe, endless, change, arguments):
-    stopped(signal.SIGINT, pipe, change, *arguments, endless)
+    stop(signal.SIGINT, pipe, change, *arguments, endless)
 
 
 @pytest.mark.parametrize("change", [SEARCH, EMISSION, CYCLE], ids=["search", "emission", "cycle"])
 def test_compiling_an_operator_ends_wherever_it_is(tmp_path, pipe, change):
     """It would take longer than the limit: the layer is nine million pixels."""
-    stopped(signal.SIGINT, pipe, change, "kernel", "conv2d", "--height", 3000, "--width", 3000,
+    stop(signal.SIGINT, pipe, change, "kernel", "conv2d", "--height", 3000, "--width", 3000,
             "--channels-in", 16, "--channels-out", 16, "--pad", 1, "-o", tmp_path / "k.mt")
     assert not (tmp_path / "k.mt").exists()
 
@@ -226,13 +226,13 @@ def test_compiling_an_operator_ends_wherever_it_is(tmp_path, pipe, change):
 def test_networks_end_with_one_line_and_no_file(tmp_path, pipe, monkeypatch, change, arguments):
     monkeypatch.chdir(tmp_path)
     np.save("image.npy", np.zeros((1, 1, 8, 8), np.float32))
-    stopped(signal.SIGINT, pipe, change, *arguments)
+    stop(signal.SIGINT, pipe, change, *arguments)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["at work", "image.npy"]
 
 
 @pytest.mark.parametrize("number", CODES, ids=lambda number: number.name)
 def test_a_library_that_does_not_return_is_not_waited_for(pipe, endless, number):
-    stopped(number, pipe, LIBRARY, "verify", endless)
+    stop(number, pipe, LIBRARY, "verify", endless)
 
 
 WHILE_IMPORTING = """

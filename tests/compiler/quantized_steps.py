@@ -51,7 +51,7 @@ def convolution(made):
         made.layer(name, x, shape, 1.2 * x.spread, scales, rounded)
 
 
-def transposed(made):
+def transpose(made):
     """A transposed convolution whose blocks do not overlap, or do."""
     x = made.source()
     n, channels, *sides = x.shape
@@ -159,7 +159,7 @@ def change_of_scale(made):
     made.quantize(made.real(x), x.shape, x.spread * made.rng.uniform(0.5, 2))
 
 
-def joined(made):
+def join(made):
     """Channels of two tensors, of one scale or two."""
     x = made.source()
     others = [each for each in made.images
@@ -223,7 +223,7 @@ def attention(made):
                       x.spread ** 2 * sqrt(depth))
 
 
-def moved(made):
+def move(made):
     """Axes in another order."""
     x = made.source()
     order = [0, *(1 + made.rng.permutation(len(x.shape) - 1)).tolist()]
@@ -231,6 +231,6 @@ def moved(made):
                   [x.shape[axis] for axis in order], x.spread, x if made.chance(0.8) else None)
 
 
-STEPS = (convolution, convolution, convolution, convolution, transposed, pool, pool, whole_average,
-         resize, binary, binary, real_constant, function, change_of_scale, joined, cut, border,
-         product, attention, moved)
+STEPS = (convolution, convolution, convolution, convolution, transpose, pool, pool, whole_average,
+         resize, binary, binary, real_constant, function, change_of_scale, join, cut, border,
+         product, attention, move)

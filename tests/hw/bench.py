@@ -52,7 +52,7 @@ class Bench:
         return self.probes[-1]
 
     def run(self, limit=20_000):
-        unit, self.stimulus, self.response = once(self.unit, _gathered, Ends.of(self.pins),
+        unit, self.stimulus, self.response = once(self.unit, _gather, Ends.of(self.pins),
                                                   Ends.of(self.probes))
         simulate(unit, self._testbench, limit=limit)
 
@@ -92,7 +92,7 @@ class Ends:
         return cls(tuple(repr(each.signal) for each in ends), [each.signal for each in ends])
 
 
-def _gathered(unit, inputs, outputs):
+def _gather(unit, inputs, outputs):
     """The unit with all inputs in one signal and all outputs in another."""
     m = Module()
     m.submodules.unit = unit

@@ -57,9 +57,9 @@ class Model:
         """The lanes a fill leaves in a tile."""
         bits = 8 if widen else 32
         in_beat = self.config.bus_bits // bits
-        values = [signed(data >> bits * lane, bits) for lane in range(in_beat)]
+        values = [sign(data >> bits * lane, bits) for lane in range(in_beat)]
         if whole:
-            return [signed(data, 8)] * self.lanes
+            return [sign(data, 8)] * self.lanes
         if in_beat >= self.lanes:
             first = lanes.bit_length() - 1 if in_beat > self.lanes else 0
             return values[first * self.lanes:(first + 1) * self.lanes]
@@ -68,12 +68,12 @@ class Model:
                 for lane in range(self.lanes)]
 
 
-def signed(value, bits):
+def sign(value, bits):
     value &= (1 << bits) - 1
     return value - (value >> bits - 1 << bits)
 
 
-def packed(lanes):
+def pack(lanes):
     return sum((lane & 0xFFFFFFFF) << 32 * number for number, lane in enumerate(lanes))
 
 
@@ -164,13 +164,13 @@ def check_grants(ctx, unit, reads, writes):
 def step(model, reads, winners, drop):
     for name in READERS:
         if name == "gemm_read":         # its data stay for a cycle only
-            model.shown[name] = model.arriving[name] and packed([
+            model.shown[name] = model.arriving[name] and pack([
                 0 if drop >> model.group(lane) & 1 else model.arriving[name] >> 32 * lane
                 for lane in range(model.lanes)])
         elif model.arriving[name] is not None:
             model.shown[name] = model.arriving[name]
         model.arriving[name] = model.read[name]
-        model.read[name] = packed(model.tiles[reads[name]]) if name in winners else None
+        model.read[name] = pack(model.tiles[reads[name]]) if name in winners else None
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -188,7 +188,7 @@ def test_grants_and_tiles_follow_the_table_of_priorities(config):
             values = {port: [rng.getrandbits(32) for _ in range(model.lanes)]
                       for port in ("gemm_write", "alu_write")}
             for port, lanes in values.items():
-                ctx.set(getattr(unit, port).data, packed(lanes))
+                ctx.set(getattr(unit, port).data, pack(lanes))
             groups = rng.randrange(1, 1 << config.acc_groups) if config.acc_groups > 1 else 0
             if groups:
                 ctx.set(unit.gemm_write.groups, groups)

@@ -31,7 +31,7 @@ def text():
     return elaborate(tiny, "ecp5")
 
 
-def described(path, design):
+def describe(path, design):
     return "\n".join(format_path("slowest", path, Explainer(design.gates)))
 
 
@@ -39,9 +39,9 @@ def check(text, unit, most_ns, most_levels):
     design = synthesize(text, FAMILIES["ecp5"], unit)
     timing = Timing(design.cells)
     path, = timing.longest()
-    assert path.time <= most_ns, described(path, design)
+    assert path.time <= most_ns, describe(path, design)
     deepest = max((timing.path_to(end) for end in timing.ends()), key=lambda path: path.levels)
-    assert deepest.levels <= most_levels, described(deepest, design)
+    assert deepest.levels <= most_levels, describe(deepest, design)
 
 
 @pytest.mark.parametrize("unit", [

@@ -87,7 +87,7 @@ def find(folder, name):
     return path
 
 
-def mutated(folder, file, old, new):
+def mutate(folder, file, old, new):
     """A copy of the checkout with one line of the hardware changed."""
     copy = folder / "microtron"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(
@@ -117,11 +117,11 @@ def test_what_a_fault_replaces_stands_in_the_hardware_once(file, old):
 @pytest.mark.soak
 @pytest.mark.parametrize(("file", "old", "new", "tests"), FAULTS, ids=lambda each: str(each)[:30])
 def test_a_fault_in_the_hardware_is_caught(tmp_path, file, old, new, tests):
-    copy = mutated(tmp_path, file, old, new)
+    copy = mutate(tmp_path, file, old, new)
     assert outcome(tmp_path, copy, tests) == 1, "nobody noticed"
 
 
 @pytest.mark.soak
 def test_the_copy_without_a_fault_passes(tmp_path):
-    copy = mutated(tmp_path, "tokens.py", "Mux(posted, count + 1,", "Mux(posted, 1 + count,")
+    copy = mutate(tmp_path, "tokens.py", "Mux(posted, count + 1,", "Mux(posted, 1 + count,")
     assert outcome(tmp_path, copy, "test_tokens.py") == 0

@@ -55,7 +55,7 @@ def slots_of(nest):
     return slots
 
 
-def wrapped(value, bits):
+def wrap(value, bits):
     return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
@@ -69,7 +69,7 @@ def check_slot(slot, expected):
     if "step" in slot.shape().members:
         assert slot.step == expected["step"]
     for name, bits in OPERANDS.items():
-        assert slot.at[name] == wrapped(expected["at"][name], bits)
+        assert slot.at[name] == wrap(expected["at"][name], bits)
     for name in slot.first.shape().members:
         assert slot.first[name] == expected["first"][name], name
 

@@ -42,7 +42,7 @@ def compiled(tmp_path, source, *command):
                           text=True).stdout.split()
 
 
-def written(tmp_path, instructions=ISA):
+def write(tmp_path, instructions=ISA):
     (tmp_path / "isa.h").write_text(c_header(instructions), encoding="utf-8")
 
 
@@ -65,7 +65,7 @@ def random_record(kind, rng):
     return kind(**values)
 
 
-def filled(record):
+def fill(record):
     """Statements that set every member of a struct and print it."""
     name = struct_of(type(record))
     lines = [f"{{ struct {name} record = {name.upper()}_DEFAULT;"]
@@ -83,13 +83,13 @@ def filled(record):
 def test_structs_filled_in_c_are_the_bytes_python_encodes(tmp_path, command):
     rng = random.Random(1)
     records = [random_record(kind, rng) for kind in (MicroOp, *ISA) for _ in range(ROUNDS)]
-    written(tmp_path)
-    source = MAIN + "\n".join(filled(record) for record in records) + "\nreturn 0; }\n"
+    write(tmp_path)
+    source = MAIN + "\n".join(fill(record) for record in records) + "\nreturn 0; }\n"
     assert compiled(tmp_path, source, *command) == [record.encode().hex() for record in records]
 
 
 def test_defaults_in_c_are_those_of_python(tmp_path):
-    written(tmp_path)
+    write(tmp_path)
     kinds = (MicroOp, *ISA)
     source = MAIN + "\n".join(
         f"{{ static const struct {struct_of(kind)} record = {struct_of(kind).upper()}_DEFAULT;"
@@ -99,7 +99,7 @@ def test_defaults_in_c_are_those_of_python(tmp_path):
 
 
 def test_numbers_in_c_are_those_of_python(tmp_path):
-    written(tmp_path)
+    write(tmp_path)
     expected = {
         "MICROTRON_ISA_VERSION": 1, "MICROTRON_INSTRUCTION_BYTES": 32, "MICROTRON_SEGMENTS": 8,
         "sizeof(union microtron_instruction)": 32,

@@ -40,7 +40,7 @@ def outcome(path):
     return config
 
 
-def mutated(rng, data):
+def mutate(rng, data):
     """The file with a few places changed: pieces put in, parts left out or doubled."""
     for _ in range(rng.randint(1, 3)):
         start = rng.randrange(len(data) + 1)
@@ -56,7 +56,7 @@ def test_a_damaged_file_is_refused_in_one_line_or_taken(name, tmp_path):
     rng, path = random.Random(name), tmp_path / name
     outcomes = []
     for _ in range(MUTANTS):
-        path.write_bytes(mutated(rng, FILES[name].encode()))
+        path.write_bytes(mutate(rng, FILES[name].encode()))
         outcomes.append(outcome(path))
     assert None in outcomes
     assert any(outcomes), "some changes do no harm"

@@ -37,7 +37,7 @@ REAL = {"resnet20": ("resnet20_cifar10_float.onnx", 0, 1.0),
         "mobilenet": ("mobilenet_v2_torchvision_float.onnx", 0, 1.0)}
 
 
-def quantized(model, path, *, unsigned=False, **options):
+def quantize(model, path, *, unsigned=False, **options):
     """The model as `quantize_dynamic` writes it."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
     kind = QuantType.QUInt8 if unsigned else QuantType.QInt8
@@ -78,7 +78,7 @@ def cosine(one, other):
 @pytest.mark.parametrize(("weights", "config"), [
     *((weights, "tiny") for weights in WEIGHTS), ("uint8", "rectangular"), ("int8", "batch")])
 def test_all_products_are_the_accelerators_and_exact(weights, config, tmp_path):
-    model = with_all_outputs(quantized(float_model(), tmp_path / "q.onnx", **WEIGHTS[weights]))
+    model = with_all_outputs(quantize(float_model(), tmp_path / "q.onnx", **WEIGHTS[weights]))
     onnx.save(model, tmp_path / "all.onnx")
     compiled = microtron.compile(tmp_path / "all.onnx", CONFIGS[config], cost=lambda program: 1)
     x = np.random.default_rng(1).normal(0.2, 1, (1, 3, 8, 8)).astype(np.float32)
@@ -106,7 +106,7 @@ def _alone(node):
 
 
 def test_sums_leave_in_32_bits_and_models_of_them_are_stored(tmp_path):
-    quantized(float_model(), tmp_path / "q.onnx")
+    quantize(float_model(), tmp_path / "q.onnx")
     compiled = microtron.compile(tmp_path / "q.onnx", "tiny")
     ports = [port for step in compiled.steps if isinstance(step, ProgramStep)
              for port in step.outputs]
@@ -122,7 +122,7 @@ def test_sums_leave_in_32_bits_and_models_of_them_are_stored(tmp_path):
 @pytest.mark.soak
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_board_s_processor_unpacks_results_of_32_bits(processor, tmp_path):
-    quantized(float_model(), tmp_path / "q.onnx")
+    quantize(float_model(), tmp_path / "q.onnx")
     compiled = microtron.compile(tmp_path / "q.onnx", "tiny", cost=lambda program: 1)
     x = np.random.default_rng(1).normal(0.2, 1, (1, 3, 8, 8)).astype(np.float32)
     assert replay(compiled, {"x": x}, processor, tmp_path) == "equal"
@@ -137,7 +137,7 @@ def test_real_networks_give_what_onnx_runtime_gives(name, weights, tmp_path):
     file, real, share = REAL[name]
     source = onnx.load(model_path(file))
     del source.graph.value_info[:]          # one file has shapes that contradict its own
-    model = quantized(source, tmp_path / "q.onnx", **WEIGHTS[weights])
+    model = quantize(source, tmp_path / "q.onnx", **WEIGHTS[weights])
     rng = np.random.default_rng(0)
     inputs = {each.name: rng.normal(size=[size.dim_value or 1 for size in
                                           each.type.tensor_type.shape.dim]).astype(np.float32)

@@ -54,7 +54,7 @@ def late_after(monkeypatch):
     return begin
 
 
-def spoiled(monkeypatch, change):
+def spoil(monkeypatch, change):
     """A twin whose run is changed afterwards."""
     def changed(program, **options):
         return change(run_cycles(program, **options))
@@ -102,7 +102,7 @@ def test_a_counter_s_first_difference_is_found_by_bisection(monkeypatch):
         return dataclasses.replace(run, counters={
             **run.counters, "store_busy": run.counters["store_busy"] + wrong})
 
-    spoiled(monkeypatch, change)
+    spoil(monkeypatch, change)
     comparison = compare(copying())
     difference, = comparison.differences
     assert (difference.what, difference.engine) == ("counter store_busy", Engine.STORE)
@@ -110,7 +110,7 @@ def test_a_counter_s_first_difference_is_found_by_bisection(monkeypatch):
 
 
 def test_a_different_end_is_a_difference(monkeypatch):
-    spoiled(monkeypatch, lambda run: dataclasses.replace(
+    spoil(monkeypatch, lambda run: dataclasses.replace(
         run, cycles=run.cycles + 1,
         counters={**run.counters, "cycles": run.counters["cycles"] + 1}))
     comparison = compare(copying())
@@ -120,7 +120,7 @@ def test_a_different_end_is_a_difference(monkeypatch):
 
 
 def test_a_fault_elsewhere_is_a_difference(monkeypatch):
-    spoiled(monkeypatch, lambda run: dataclasses.replace(run, fault_position=0))
+    spoil(monkeypatch, lambda run: dataclasses.replace(run, fault_position=0))
     program, _ = FAULTS["index"]
     difference, = compare(program).differences
     assert difference.what == "end of the program"

@@ -88,7 +88,7 @@ class Design:
             for name, bits in ports.items()}}
 
 
-def simulated(module, stimuli):
+def simulate(module, stimuli):
     """The outputs in every cycle, the clock being `clk`; the other one stands still."""
     cells = module["cells"].values()
     clock, = module["ports"][CLOCK]["bits"]

@@ -7,7 +7,7 @@ import pytest
 from microtron.boards.ecp5.align_multiplier_operands import align_multiplier_operands
 from microtron.boards.ecp5.editable_netlist import Netlist
 
-from .small_netlists import Design, simulated, stimuli
+from .small_netlists import Design, simulate, stimuli
 
 
 def raised(design, seed=0):
@@ -16,7 +16,7 @@ def raised(design, seed=0):
     after = copy.deepcopy(before)
     found = align_multiplier_operands(Netlist(after))
     inputs = stimuli(before, seed)
-    assert simulated(before, inputs) == simulated(after, inputs)
+    assert simulate(before, inputs) == simulate(after, inputs)
     return found, next(each for each in after["cells"].values() if each["type"] == "MULT18X18D")
 
 

@@ -11,10 +11,10 @@ from microtron.boards.ecp5.dies import DIES
 from microtron.boards.ecp5.netlist_passes import COPIES, PLACES, run_passes, run_passes_on_file
 from microtron.boards.ecp5.replicate_registers import COPY, MANY
 
-from .small_netlists import BITS, CLOCK, Design, simulated, stimuli
+from .small_netlists import BITS, CLOCK, Design, simulate, stimuli
 
 
-def shared(design, multipliers, **changes):
+def share(design, multipliers, **changes):
     """Products of one word with many others, and a LUT beside each multiplier."""
     word = design.registered(design.given("word"), **changes)
     for number in range(multipliers):
@@ -30,7 +30,7 @@ def pass_result(design, seed=0):
     after = copy.deepcopy(before)
     found = run_passes([after], DIES["25"])
     inputs = stimuli(before, seed)
-    assert simulated(before, inputs) == simulated(after, inputs)
+    assert simulate(before, inputs) == simulate(after, inputs)
     return found, after
 
 
@@ -45,7 +45,7 @@ def readers(module, name):
 @pytest.mark.parametrize("changes", [{}, {"enable": 2}, {"reset": 2}, {"first": "SET"}])
 def test_each_multiplier_of_many_readers_gets_its_own_register_and_logic_follows(changes):
     design = Design()
-    word = shared(design, MANY, **changes)
+    word = share(design, MANY, **changes)
     kinds = {name: cell["parameters"] for name, cell in design.cells.items()
              if cell["connections"].get("Q") in ([bit] for bit in word)}
     found, module = pass_result(design)
@@ -63,7 +63,7 @@ def test_each_multiplier_of_many_readers_gets_its_own_register_and_logic_follows
 def test_a_register_that_few_multipliers_read_is_not_copied(multipliers, luts):
     """VexRiscv's operands go to its few multipliers and to much else."""
     design = Design()
-    word = shared(design, multipliers)
+    word = share(design, multipliers)
     for number in range(luts):
         design.show(f"more_{number}", [design.lut(*word)])
     cells = set(design.cells)
@@ -74,7 +74,7 @@ def test_a_register_that_few_multipliers_read_is_not_copied(multipliers, luts):
 
 def test_what_is_no_neighbour_of_one_multiplier_reads_the_old_register():
     design = Design()
-    word = shared(design, MANY)
+    word = share(design, MANY)
     design.show("shown", word[:1])
     design.show("other", [design.lut(*word)])
     old, = (name for name, cell in design.cells.items() if cell["connections"].get("Q") == word[2:])

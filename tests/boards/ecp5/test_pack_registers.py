@@ -8,16 +8,16 @@ import pytest
 from microtron.boards.ecp5.editable_netlist import Netlist
 from microtron.boards.ecp5.pack_registers import pack_registers
 
-from .small_netlists import BITS, Design, simulated, stimuli
+from .small_netlists import BITS, Design, simulate, stimuli
 
 
-def moved(netlist, seed=0):
+def move(netlist, seed=0):
     """Registers that have moved; the outputs must not notice."""
     before = netlist.module()
     after = copy.deepcopy(before)
     found = pack_registers(Netlist(after))
     inputs = stimuli(before, seed)
-    assert simulated(before, inputs) == simulated(after, inputs)
+    assert simulate(before, inputs) == simulate(after, inputs)
     assert len(before["cells"]) - len(after["cells"]) == found.total()
     return found
 
@@ -32,7 +32,7 @@ def product(netlist, **changes):
 def test_the_register_behind_a_multiplier_moves_into_it_with_its_enable(enabled):
     netlist = Design()
     netlist.show("product", product(netlist, enable=netlist.enable if enabled else None))
-    assert moved(netlist) == {"MULT18X18D": 2 * BITS}
+    assert move(netlist) == {"MULT18X18D": 2 * BITS}
 
 
 @pytest.mark.parametrize("changes", [
@@ -42,7 +42,7 @@ def test_the_register_behind_a_multiplier_moves_into_it_with_its_enable(enabled)
 def test_a_product_in_a_register_of_another_kind_stays_outside(changes):
     netlist = Design()
     netlist.show("product", product(netlist, **changes))
-    assert not moved(netlist).total()
+    assert not move(netlist).total()
 
 
 def test_what_clears_products_goes_into_their_multipliers_by_the_same_name_everywhere():
@@ -53,7 +53,7 @@ def test_what_clears_products_goes_into_their_multipliers_by_the_same_name_every
         netlist.show(f"product_{number}",
                      netlist.registered(netlist.multiplier(*factors), reset=clear))
     module = netlist.module()
-    assert moved(netlist) == {"MULT18X18D": 4 * 2 * BITS}
+    assert move(netlist) == {"MULT18X18D": 4 * 2 * BITS}
     pack_registers(Netlist(module))
     found = [(cell["parameters"]["REG_OUTPUT_RST"],
               cell["connections"][cell["parameters"]["REG_OUTPUT_RST"]])
@@ -70,7 +70,7 @@ def test_a_multiplier_has_no_more_than_four_wires_that_clear():
             netlist.multiplier(netlist.given(f"a_{number}"), netlist.given(f"b_{number}")),
             reset=clear))
     # The wire that is left is for multipliers which are never cleared.
-    assert moved(netlist) == {"MULT18X18D": 3 * 2 * BITS}
+    assert move(netlist) == {"MULT18X18D": 3 * 2 * BITS}
 
 
 def test_a_product_that_somebody_else_reads_stays_outside():
@@ -79,14 +79,14 @@ def test_a_product_that_somebody_else_reads_stays_outside():
                                for name in ("left", "right")))
     netlist.show("product", netlist.registered(now))
     netlist.show("now", now[:1])
-    assert not moved(netlist).total()
+    assert not move(netlist).total()
 
 
 def test_a_product_in_registers_of_two_clocks_stays_outside():
     netlist = Design()
     low, *high = netlist.multiplier(netlist.given("left"), netlist.given("right"))
     netlist.show("product", [netlist.register(low, clock=netlist.other), *netlist.registered(high)])
-    assert not moved(netlist).total()
+    assert not move(netlist).total()
 
 
 @pytest.mark.parametrize("enabled", [False, True])
@@ -94,7 +94,7 @@ def test_the_register_behind_a_block_ram_moves_into_it_with_its_enable(enabled):
     netlist = Design()
     word = netlist.memory(netlist.given("address"))
     netlist.show("word", netlist.registered(word, enable=netlist.enable if enabled else None))
-    assert moved(netlist) == {"DP16KD": BITS}
+    assert move(netlist) == {"DP16KD": BITS}
 
 
 def test_registers_with_different_enables_stay_outside():
@@ -102,7 +102,7 @@ def test_registers_with_different_enables_stay_outside():
     first, *others = netlist.memory(netlist.given("address"))
     netlist.show("word", [netlist.register(first, enable=netlist.enable),
                           *netlist.registered(others)])
-    assert not moved(netlist).total()
+    assert not move(netlist).total()
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -124,4 +124,4 @@ def test_what_a_design_computes_stays_the_same(seed):
         if rng.random() < 0.4:
             netlist.show(f"shown_{number}", rng.choice(known))
     netlist.show("last", known[-1])
-    moved(netlist, seed)
+    move(netlist, seed)

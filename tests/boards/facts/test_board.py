@@ -18,7 +18,7 @@ from microtron.isa.config import PRESETS
 GOOD = (FILES / "ulx3s.toml").read_text()
 
 
-def written(tmp_path, text, name="mine.toml"):
+def write(tmp_path, text, name="mine.toml"):
     path = tmp_path / name
     path.write_text(text)
     return path
@@ -67,7 +67,7 @@ def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_pat
                      ('preset = "tiny"', 'preset = "small"'), ('tx = "L4"', 'tx = "L5"')):
         assert old in text
         text = text.replace(old, new)
-    mine, theirs = find_board(str(written(tmp_path, text))), find_board("ulx3s")
+    mine, theirs = find_board(str(write(tmp_path, text))), find_board("ulx3s")
     assert mine.pins["serial"]["tx"].places == ("L5",)
     assert replace(mine, pins=theirs.pins) == replace(theirs, name="mine", title="Mine",
                                                       preset="small")
@@ -76,7 +76,7 @@ def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_pat
 def test_only_the_bitstream_is_replaced_in_the_command_that_loads_it(tmp_path):
     """A shell has braces of its own."""
     command = "${HOME}/bin/load --try {1,2} {bitstream} {foo}"
-    mine = find_board(str(written(tmp_path, GOOD.replace(
+    mine = find_board(str(write(tmp_path, GOOD.replace(
         "openFPGALoader --board ulx3s {bitstream}", command))))
     plan = make_plan(mine, PRESETS["tiny"], "tiny")
     assert load_command(plan) == "${HOME}/bin/load --try {1,2} mine.bit {foo}"
@@ -86,10 +86,10 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     text = GOOD.replace("LFE5U-85F-6BG381C", "UP5K-B-EVN")
     with pytest.raises(BoardError, match=r"mine.toml: part is 'UP5K-B-EVN', which is none of .*"
                                          r"describe it in \[resources\]$"):
-        load_board(written(tmp_path, text))
+        load_board(write(tmp_path, text))
     resources = ("[resources]\nlut = 5280\nregister = 5280\ndsp = 8\nbram = 30\n"
                  "bram_bits = 4096\n")
-    found = load_board(written(tmp_path, text + resources)).part
+    found = load_board(write(tmp_path, text + resources)).part
     assert (found.device, found.resources["lut"], found.idcode) == ("UP5K-B-EVN", 5280, 0)
 
 
@@ -120,7 +120,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
 def test_a_wrong_fact_is_named_with_its_file(tmp_path, old, new, complaint):
     assert old in GOOD
     with pytest.raises(BoardError, match=re.escape(complaint)) as caught:
-        load_board(written(tmp_path, GOOD.replace(old, new, 1)))
+        load_board(write(tmp_path, GOOD.replace(old, new, 1)))
     assert str(tmp_path / "mine.toml") in str(caught.value)
 
 

@@ -20,7 +20,7 @@ from microtron.isa.config import tiny
 COLUMN_BITS = 8                 # of the memory in a GW2AR-18
 
 
-def changed(tmp_path, name, old, new):
+def change(tmp_path, name, old, new):
     """The board of a file in which one thing is different."""
     text = (FILES / f"{name}.toml").read_text()
     assert old in text
@@ -76,7 +76,7 @@ def changed(tmp_path, name, old, new):
 def test_a_fact_that_cannot_be_is_refused_before_anything_is_done(tmp_path, name, old, new,
                                                                   complaint):
     with pytest.raises(BoardError, match=re.escape(f"mine.toml: {complaint}")) as caught:
-        changed(tmp_path, name, old, new)
+        change(tmp_path, name, old, new)
     assert str(caught.value).startswith(str(tmp_path))
     assert "\n" not in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_a_fact_that_cannot_be_is_refused_before_anything_is_done(tmp_path, name
 def test_what_only_litedram_knows_of_a_chip_is_checked_where_the_system_is_written(
         tmp_path, monkeypatch, old, new, complaint):
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
-    mine = changed(tmp_path, "ulx3s", old, new)
+    mine = change(tmp_path, "ulx3s", old, new)
     system = next(step for step in gateware_steps(mine, tiny) if step.name == "system")
     with pytest.raises(MicrotronError, match=re.escape(f"error: mine.toml: {complaint}")):
         system.run(tmp_path, 1, 1)

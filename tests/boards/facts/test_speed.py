@@ -69,10 +69,10 @@ def test_a_profile_of_what_does_not_fit_is_refused_as_a_build_is(tmp_path):
 
 
 def test_a_network_that_does_not_fit_is_refused_before_it_is_simulated(monkeypatch):
-    def simulated(*_arguments, **_options):
+    def simulate(*_arguments, **_options):
         raise AssertionError("simulated")
 
-    monkeypatch.setattr("microtron.runtime.reports.profile.profile", simulated)
+    monkeypatch.setattr("microtron.runtime.reports.profile.profile", simulate)
     assert "ulx3s: the configuration does not fit: it takes 196 multipliers" in bad(
         "profile", DIGITS, "--board", "ulx3s", "--config", "base")
 

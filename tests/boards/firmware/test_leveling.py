@@ -66,7 +66,7 @@ int main(void)
 """
 
 
-def levelled(folder, windows) -> list[int]:
+def level(folder, windows) -> list[int]:
     """Whether memory works then; slips and delay of each chip."""
     facts = {"modules": MODULES, "slips": SLIPS, "delays": DELAYS,
              "windows": ", ".join(f"{{ {slips}, {first}, {last} }}"
@@ -84,7 +84,7 @@ def levelled(folder, windows) -> list[int]:
 @pytest.mark.parametrize("windows", [((0, 0, 7), (3, 2, 4)), ((1, 5, 5), (2, 0, 1)),
                                      ((3, 6, 7), (0, 3, 7))])
 def test_each_chip_is_read_in_the_middle_of_its_window(windows, tmp_path):
-    works, *chosen = levelled(tmp_path, windows)
+    works, *chosen = level(tmp_path, windows)
     assert works
     for (slips, first, last), found in zip(windows, (chosen[:2], chosen[2:]), strict=True):
         assert found[0] == slips
@@ -92,5 +92,5 @@ def test_each_chip_is_read_in_the_middle_of_its_window(windows, tmp_path):
 
 
 def test_memory_that_never_answers_right_is_told(tmp_path):
-    works, *_ = levelled(tmp_path, ((0, 0, 7), (9, 0, 0)))
+    works, *_ = level(tmp_path, ((0, 0, 7), (9, 0, 0)))
     assert not works

@@ -25,7 +25,7 @@ def accelerator():
     return emitted(tiny)
 
 
-def elaborated(*sources):
+def elaborate(*sources):
     """Top modules by name, if slang has nothing against the sources."""
     compilation = pyslang.ast.Compilation()
     for source in sources:
@@ -41,7 +41,7 @@ def ports_in(instance):
 
 
 def test_the_ports_are_those_of_the_verilog(accelerator):
-    there = ports_in(elaborated(accelerator)[MODULE])
+    there = ports_in(elaborate(accelerator)[MODULE])
     ours = {port.name: ("Out" if port.is_output else "In", port.width) for port in ports_of(TINY)}
     assert ours == {name: each for name, each in there.items() if not name.startswith("trace_")}
 
@@ -49,8 +49,8 @@ def test_the_ports_are_those_of_the_verilog(accelerator):
 @pytest.mark.parametrize("block", [vivado.format_block(TINY),
                                    quartus.wrap_accelerator(ports_of(TINY), {})])
 def test_the_block_joins_every_port_to_one_of_its_width(accelerator, block):
-    top = elaborated(accelerator, block)[IP]
-    inner = ports_in(elaborated(accelerator)[MODULE])
+    top = elaborate(accelerator, block)[IP]
+    inner = ports_in(elaborate(accelerator)[MODULE])
     joined = re.findall(r"\.(\w+)\((\w+)\)", block)
     assert all(one == other for one, other in joined)
     assert {one for one, _ in joined} == {name for name in inner if not name.startswith("trace_")}
@@ -95,7 +95,7 @@ def test_vivado_is_refused_for_other_parts():
 
 def test_quartus_is_told_every_port_once(accelerator):
     text = quartus.format_component(ports_of(TINY))
-    there = ports_in(elaborated(accelerator)[MODULE])
+    there = ports_in(elaborate(accelerator)[MODULE])
     told = re.findall(r"^add_interface_port (\w+) (\w+) (\w+) (Input|Output) (\d+)$", text, re.M)
     assert {name: (direction.removesuffix("put"), int(width))
             for _, name, _, direction, width in told} == {
@@ -126,7 +126,7 @@ def test_the_top_of_quartus_joins_every_pin_of_memory():
     declared = "".join(f", {direction} wire [{width - 1}:0] memory_{name}"
                        for name, (direction, width) in quartus.MEMORY.items())
     stub = f"module system (input wire clk_clk, input wire reset_reset_n{declared}); endmodule"
-    assert set(elaborated(quartus.format_top(), stub)) == {"top"}
+    assert set(elaborate(quartus.format_top(), stub)) == {"top"}
 
 
 @pytest.mark.parametrize("name", ["kv260", "de10_nano"])

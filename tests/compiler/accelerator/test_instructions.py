@@ -69,7 +69,7 @@ def iterations(axes, operands):
         yield tuple(operand.at(values).constant for operand in operands)
 
 
-def walked(instruction, *walks):
+def walk(instruction, *walks):
     """Where operands that start somewhere and step with the loops of an instruction are."""
     for place in product(*map(range, instruction.loops)):
         yield tuple(first + sum(number * step for number, step in zip(place, steps, strict=True))
@@ -81,7 +81,7 @@ def test_an_operation_with_a_constant_visits_every_iteration_once(case):
     axes, (dst, src) = case
     code = list(immediates(axes, AluOp.ADD, dst, src, immediate=-9))
     assert {(each.op, each.immediate) for each in code} == {(AluOp.ADD, -9)}
-    assert Counter(place for each in code for place in walked(
+    assert Counter(place for each in code for place in walk(
         each, (each.dst, each.dst_stride), (each.src, each.src_stride))) == Counter(
             iterations(axes, (dst, src)))
 
@@ -92,7 +92,7 @@ def test_an_operation_of_two_tiles_visits_every_iteration_once(case):
     left = dst + Affine(50)
     code = list(alus(axes, AluOp.SUB, dst, left, right))
     assert {each.op for each in code} == {AluOp.SUB}
-    assert Counter(place for each in code for place in walked(
+    assert Counter(place for each in code for place in walk(
         each, (each.dst, each.dst_stride), (each.lhs, each.dst_stride),
         (each.rhs, each.rhs_stride))) == Counter(iterations(axes, (dst, left, right)))
 
@@ -109,7 +109,7 @@ def test_a_fill_reaches_every_tile(case):
     axes, (dst,) = case
     code = list(fills(axes, dst, -3))
     assert {(each.op, each.immediate) for each in code} == {(AluOp.MOVE, -3)}
-    assert Counter(place for each in code for place in walked(
+    assert Counter(place for each in code for place in walk(
         each, (each.dst, each.dst_stride))) == Counter(iterations(axes, (dst,)))
 
 
@@ -122,7 +122,7 @@ def test_a_requantization_has_the_parameters_of_its_channels(case, channel_axes)
     code = list(requantizes(axes, out, acc, parameters, pattern))
     assert {(each.flags, each.zero_point, each.low, each.high) for each in code} == {
         (RequantizeFlags.EVEN, 4, -5, 6)}
-    assert Counter(place for each in code for place in walked(
+    assert Counter(place for each in code for place in walk(
         each, (each.dst, each.dst_stride), (each.src, each.src_stride),
         (each.params, (each.params_stride, 0, 0)))) == Counter(iterations(axes, (out, acc, bias)))
 

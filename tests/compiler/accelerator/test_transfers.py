@@ -65,7 +65,7 @@ def boxes(draw):
     return each(st.integers(1, 5)), start, extents, size, first
 
 
-def computed(nest, seed=0):
+def compute(nest, seed=0):
     """What a nest gives on the accelerator and what it means; both run on the same numbers."""
     verify_nest(nest)
     program = emit(nest, tiny)
@@ -92,7 +92,7 @@ def test_a_box_is_moved_wherever_it_starts(box, padding, dtype, fresh):
     steps = (Loop(STEPS, Allocate(inside, make_sequence(fill, load, store))) if fresh else
              Allocate(inside, make_sequence(fill, Loop(STEPS, make_sequence(load, store)))))
     try:
-        pairs, _ = computed(Nest((x, z), (y,), steps))
+        pairs, _ = compute(Nest((x, z), (y,), steps))
     except CompileError as error:
         assume("but there are only" not in str(error))          # a box that misses its buffer
         raise
@@ -110,7 +110,7 @@ def test_what_lies_outside_is_not_stored(box):
     nest = Nest((x,), (y,), Allocate(inside, make_sequence(
         Copy(whole(inside), whole(x)), Loop(STEPS, store))))
     try:
-        (result, expected), = computed(nest)[0]
+        (result, expected), = compute(nest)[0]
     except CompileError as error:
         assume("but there are only" not in str(error))
         raise
@@ -124,7 +124,7 @@ def test_a_border_is_written_once_where_it_stays():
     inside, middle = Buffer("inside", (4, 3, *TILE), "int32", Scope.ACC), (STEPS * 2, Constant(-1))
     load = Copy(whole(inside), at(x, middle, (4, 3)), 7)
     store = Copy(at(y, (STEPS * 3, ZERO), (3, 1)), at(inside, (ZERO, Constant(1)), (3, 1)))
-    pairs, program = computed(Nest((x,), (y,), Loop(STEPS, Allocate(
+    pairs, program = compute(Nest((x,), (y,), Loop(STEPS, Allocate(
         inside, make_sequence(load, store)))))
     pads = [each.pad for each in decode(program.code) if isinstance(each, Load)]
     assert pads[0] == (0, 0, 1, 1)

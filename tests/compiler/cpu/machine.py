@@ -31,7 +31,7 @@ def run(nest, values, pieces=((0, None),)):
     """The status and the outputs of a nest, whose iterations come in pieces."""
     processor = chosen()
     if processor is not None:
-        return _emulated(nest, values, pieces, processor)
+        return _emulate(nest, values, pieces, processor)
     kernel, places, text = compiled(nest)
     function = Library(object_file(text)).function("kernel", c_int32, c_void_p, c_int64, c_int64)
     arrays = {buffer: np.array(values[buffer], numpy_type(buffer.dtype), order="C")
@@ -43,7 +43,7 @@ def run(nest, values, pieces=((0, None),)):
     return status, {buffer: arrays[buffer] for buffer in nest.outputs}
 
 
-def _emulated(nest, values, pieces, processor):
+def _emulate(nest, values, pieces, processor):
     kernel, places, text = compiled(nest, processor.target)
     buffers = [unknown(str(numpy_type(each.dtype)), each.shape) if each not in values else given(
         np.array(values[each], numpy_type(each.dtype), order="C")) for each in places]
@@ -55,7 +55,7 @@ def _emulated(nest, values, pieces, processor):
     return status, {each: arrays[each] for each in nest.outputs}
 
 
-def computed(graph, inputs):
+def compute(graph, inputs):
     """The outputs of a graph, all of which the CPU computes."""
     known = {name: graph.array(name) if name in graph.constants else inputs[name]
              for name in graph.outputs if name not in graph.nodes}

@@ -8,14 +8,14 @@ import pytest
 from microtron.compiler.frontends.tflite import read_tflite
 from microtron.compiler.passes.pipeline import run_passes
 
-from ..frontends.tflite.test_tflite_kernels import CASES, agree, drawn
-from .machine import computed
+from ..frontends.tflite.test_tflite_kernels import CASES, agree, draw
+from .machine import compute
 
 
 def check(name, dtype, seed):
-    data, arrays = drawn(name, dtype, seed)
+    data, arrays = draw(name, dtype, seed)
     graph = read_tflite(data, "random.tflite")
-    found = computed(run_passes(graph), dict(zip(graph.inputs, arrays, strict=True)))
+    found = compute(run_passes(graph), dict(zip(graph.inputs, arrays, strict=True)))
     agree(name, dtype, found, data, arrays)
 
 

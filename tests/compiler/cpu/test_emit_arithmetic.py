@@ -156,11 +156,11 @@ def test_selects():
 
 
 def test_what_a_definition_uses_twice_is_computed_once():
-    def doubled(x):
+    def double(x):
         for _ in range(40):                 # 2^40 parts, if each were computed where it is used
             x = x + x
         return x
-    many = Function("many", "int32", lambda x: x << 40, definition=doubled)
+    many = Function("many", "int32", lambda x: x << 40, definition=double)
     check(lambda x: Call(many, (x,)), corners("int32"))
 
 

@@ -22,7 +22,7 @@ SIZE = STACK // 4 + 1           # elements of a buffer that the stack does not t
 X, Y = Buffer("x", (3, SIZE), "int32"), Buffer("y", (3, SIZE), "int32")
 
 
-def turned():
+def rotate():
     """Rows from the end to the start, each through a buffer of its own."""
     i, j, k = Axis("i", 3), Axis("j", SIZE), Axis("k", SIZE)
     row = Buffer("row", (SIZE,), "int32", Scope.LOCAL)
@@ -32,7 +32,7 @@ def turned():
 
 
 def test_a_large_buffer_has_a_place_for_each_iteration_that_threads_share():
-    steps = steps_of(turned(), "kernel", "node")
+    steps = steps_of(rotate(), "kernel", "node")
     kernel, = steps.kernels
     wide, = steps.scratch
     assert wide.shape == (3, SIZE)

@@ -65,9 +65,9 @@ def window(dtype="int32", sides=(5, 9), taps=3):
     x = placeholder("x", sides, dtype)
     k, m = reduce_axis("k", taps), reduce_axis("m", taps)
 
-    def padded(i, j):
+    def pad(i, j):
         return select(both(i >= 0, i < sides[0], j >= 0, j < sides[1]), x[i, j], 0)
-    return compute("y", sides, lambda i, j: total(padded(i + k - 1, j + m - 1), k, m))
+    return compute("y", sides, lambda i, j: total(pad(i + k - 1, j + m - 1), k, m))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "uint16", "float64"])

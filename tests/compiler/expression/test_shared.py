@@ -19,7 +19,7 @@ X = placeholder("x", (3,), "int32")
 VALUES = np.array([1, -5, 7], np.int32)
 
 
-def doubled(value: Expression) -> Expression:
+def double(value: Expression) -> Expression:
     for _ in range(STEPS):
         value = select(value < 0, value + value, value * 3 - value)
     return value
@@ -30,12 +30,12 @@ def expected() -> np.ndarray:
 
 
 def test_walk_meets_a_node_once():
-    value = doubled(X[0])
+    value = double(X[0])
     assert len(list(walk(value))) < 8 * STEPS
 
 
 def test_it_is_computed_by_the_evaluator_and_as_a_nest():
-    y = compute("y", (3,), lambda i: doubled(X[i]))
+    y = compute("y", (3,), lambda i: double(X[i]))
     np.testing.assert_array_equal(evaluate(y, {X: VALUES}), expected())
     nest = lower(Schedule(y))
     verify_nest(nest)
@@ -44,8 +44,8 @@ def test_it_is_computed_by_the_evaluator_and_as_a_nest():
 
 
 def test_what_is_put_in_the_place_of_an_element_stays_shared():
-    half = compute("half", (3,), lambda i: doubled(X[i]))
-    y = compute("y", (3,), lambda i: doubled(half[i]))
+    half = compute("half", (3,), lambda i: double(X[i]))
+    y = compute("y", (3,), lambda i: double(half[i]))
     value = inline_tensor(y.body, half)
     assert len(list(walk(value))) < 16 * STEPS
 

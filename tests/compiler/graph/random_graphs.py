@@ -267,7 +267,7 @@ def cut(maker: Maker) -> None:
                                   maker.known(x)))
 
 
-def moved(maker: Maker) -> None:
+def move(maker: Maker) -> None:
     """Axes in another order and back, perhaps with something in between."""
     x = maker.image()
     known = maker.known(x)
@@ -279,7 +279,7 @@ def moved(maker: Maker) -> None:
     maker.images.append(maker.add("back", Transpose(x=first, order=back), known))
 
 
-def reshaped(maker: Maker) -> None:
+def reshape(maker: Maker) -> None:
     """Another shape and back."""
     x = maker.image()
     shape, known = maker.builder.type_of(x).shape, maker.known(x)
@@ -307,4 +307,4 @@ def ending(maker: Maker) -> str:
 
 
 STEPS = (convolution, convolution, pool, residual, clamp, lookup, rescale, concatenation, border,
-         cut, moved, reshaped)
+         cut, move, reshape)

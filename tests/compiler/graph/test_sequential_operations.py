@@ -112,7 +112,7 @@ BAD = [
 ]
 
 
-def built(operation, operands):
+def build(operation, operands):
     builder = Builder("graph")
     for name, each in zip("abcdef", operands, strict=False):
         builder.input(name, each)
@@ -122,7 +122,7 @@ def built(operation, operands):
 
 @pytest.mark.parametrize(("operation", "operands"), GOOD, ids=lambda each: type(each).__name__)
 def test_they_can_be_saved_and_loaded(operation, operands):
-    graph = built(operation, operands)
+    graph = build(operation, operands)
     data, arrays = save_graph(graph)
     assert load_graph(json.loads(json.dumps(data)), arrays) == graph
 
@@ -131,7 +131,7 @@ def test_they_can_be_saved_and_loaded(operation, operands):
                          ids=lambda each: type(each).__name__)
 def test_what_makes_no_sense_is_refused(operation, operands, words):
     with pytest.raises(GraphError, match=words):
-        built(operation, operands)
+        build(operation, operands)
 
 
 @pytest.mark.parametrize(("dtype", "kind", "expected"), [

@@ -213,11 +213,11 @@ def test_indices_are_worth_what_the_evaluator_says(index):
     body = Assign(access(y, *AXES), index.cast("int64"))
     for axis in reversed(AXES):
         body = Loop(axis, body)
-    tensor = compute("y", shape, lambda *axes: _moved(index, axes).cast("int64"))
+    tensor = compute("y", shape, lambda *axes: _move(index, axes).cast("int64"))
     np.testing.assert_array_equal(interpret(Nest((), (y,), body), {})[y], evaluate(tensor, {}))
 
 
-def _moved(index, axes):
+def _move(index, axes):
     return substitute(index, dict(zip(AXES, axes, strict=True)))
 
 

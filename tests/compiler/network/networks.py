@@ -81,7 +81,7 @@ def block(channels, size):
     return layers.builder.graph(("sum",))
 
 
-def executed(network, inputs, device):
+def execute(network, inputs, device):
     """Every tensor that comes out of a step."""
     graph = network.graph
     values = {**inputs, **{name: each.array for name, each in graph.constants.items()}}

@@ -12,7 +12,7 @@ from microtron.compiler.graph.types import Quantization
 from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
-from tests.compiler.network.networks import Layers, executed
+from tests.compiler.network.networks import Layers, execute
 
 SHAPES = {1: (1, 6, 5, 4), 3: (1, 5, 4, 6)}
 STEP = Quantization((0.09,), (-20,))
@@ -24,7 +24,7 @@ def check(layers, name="y"):
     network = compile_network(run_passes(graph), tiny, require_accelerator=True)
     assert len(network.programs) == 1
     x = np.random.default_rng(1).integers(-128, 128, graph.type_of("x").shape).astype(np.int8)
-    found, wanted = executed(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
+    found, wanted = execute(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
     np.testing.assert_array_equal(found[name], wanted[name])
 
 

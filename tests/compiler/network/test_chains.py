@@ -19,7 +19,7 @@ from microtron.isa.instructions import Gemm, GemmFlags, Opcode, Store, Window
 from microtron.isa.verification.verifier import verify
 
 from ..graph.random_graphs import networks, random_inputs
-from .networks import Layers, executed
+from .networks import Layers, execute
 from .test_compile_network import inputs_for
 
 ROOMY = {"tiny": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10),
@@ -32,7 +32,7 @@ ROOMY = {"tiny": replace(tiny, out_bytes=8 << 10, wgt_bytes=16 << 10),
                                      wgt_bytes=16 << 10, window_taps=3)}
 
 
-def stored(program):
+def store(program):
     """A cost for which whatever stays on the chip pays: tiles that are stored."""
     words = program.code.view(Store.dtype())[program.code["opcode"] == Opcode.STORE]
     return 1 + int(words["shape"].astype(np.int64).prod(axis=1).sum())
@@ -60,7 +60,7 @@ def check(graph, config, seed, cost, *devices):
     for program in network.programs:
         verify(program)
     for device in devices:
-        for name, values in executed(network, given, device).items():
+        for name, values in execute(network, given, device).items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
     return network
 
@@ -69,7 +69,7 @@ def check(graph, config, seed, cost, *devices):
 def test_only_the_last_result_of_a_chain_is_stored(config):
     whole = config.block_in == config.block_out         # else tiles that are not full are stored
     graph = mobile() if whole else mobile(16)
-    network = check(graph, config, 0, stored, "functional", "cycle")
+    network = check(graph, config, 0, store, "functional", "cycle")
     program, = network.programs
     words = program.code.view(Store.dtype())[program.code["opcode"] == Opcode.STORE]
     assert len({int(each) for each in words["segment"]}) == 1
@@ -83,27 +83,27 @@ def test_only_the_last_result_of_a_chain_is_stored(config):
 @given(networks(), st.sampled_from(list(ROOMY.values())), st.integers(0, 9))
 @settings(max_examples=12)
 def test_any_network_gives_the_same_with_results_on_the_chip(graph, config, seed):
-    check(graph, config, seed, stored, "functional", "cycle")
+    check(graph, config, seed, store, "functional", "cycle")
 
 
 @given(st.integers(1, 13), st.integers(2, 7), st.integers(1, 3), st.integers(1, 2),
        st.sampled_from(list(ROOMY.values())), st.integers(0, 9))
 @settings(max_examples=8)
 def test_any_chain_of_a_mobile_network_gives_the_same(channels, size, blocks, stride, config, seed):
-    check(mobile(channels, size, blocks, stride), config, seed, stored, "functional", "cycle")
+    check(mobile(channels, size, blocks, stride), config, seed, store, "functional", "cycle")
 
 
 @given(st.integers(3, 9), st.integers(3, 6), st.integers(0, 9))
 @settings(max_examples=2)
 def test_a_chain_gives_it_on_the_hardware_too(channels, size, seed):
-    check(mobile(channels, size), tiny, seed, stored, "cycle", "rtl")
+    check(mobile(channels, size), tiny, seed, store, "cycle", "rtl")
 
 
 @pytest.mark.soak
 @given(st.integers(3, 9), st.integers(3, 6), st.integers(0, 9))
 @settings(max_examples=50)
 def test_chains_with_windows_give_it_on_the_hardware_too(channels, size, seed):
-    check(mobile(channels, size), replace(tiny, window_taps=3), seed, stored, "cycle", "rtl")
+    check(mobile(channels, size), replace(tiny, window_taps=3), seed, store, "cycle", "rtl")
 
 
 def test_a_chain_is_taken_only_if_the_stream_is_faster(monkeypatch):
@@ -126,8 +126,8 @@ def test_what_somebody_else_reads_is_stored():
     layers.conv("fourth", "sum", 4, 1)
     graph = layers.builder.graph(("fourth", "second"))
     given = inputs_for(graph)
-    network = compile_network(graph, small, cost=stored)
-    found = executed(network, given, "functional")
+    network = compile_network(graph, small, cost=store)
+    found = execute(network, given, "functional")
     right = evaluate_all(graph, given)
     assert set(found) == {"fourth", "second"}
     for name, values in found.items():
@@ -138,10 +138,10 @@ def test_results_too_large_for_the_chip_are_stored():
     """Some of a run may find room where all of it does not."""
     graph = mobile(8, 14, 3)
     config = replace(tiny, wgt_bytes=16 << 10)
-    network = check(graph, config, 1, stored, "functional")
+    network = check(graph, config, 1, store, "functional")
     assert network.steps[0].plan.peak > 0
 
 
 def test_a_configuration_whose_gemm_does_not_read_results_has_no_chains():
     config = replace(ROOMY["tiny"], out_readers=1)
-    assert check(mobile(), config, 0, stored, "functional").steps[0].plan.peak > 0
+    assert check(mobile(), config, 0, store, "functional").steps[0].plan.peak > 0

@@ -25,7 +25,7 @@ from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.verification.verifier import verify
 from microtron.sim.simulate import simulate
 
-from .networks import Layers, block, classifier, executed
+from .networks import Layers, block, classifier, execute
 
 CONFIGS = {"tiny": tiny, "small": small, "batch 2": replace(tiny, batch=2),
            "more in than out": replace(tiny, block_in=8),
@@ -51,7 +51,7 @@ def test_a_small_network_gives_what_its_graph_means(config, channel_axis):
     for program in network.programs:
         verify(program)
     for device in ("functional", "cycle"):
-        found = executed(network, given, device)
+        found = execute(network, given, device)
         for name, values in found.items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
 
@@ -89,7 +89,7 @@ def test_a_network_is_one_program_on_arrays_with_different_blocks(config):
     given = inputs_for(graph)
     right = evaluate_all(graph, given)["dense"]
     for device in ("functional", "cycle"):
-        np.testing.assert_array_equal(executed(network, given, device)["dense"], right, device)
+        np.testing.assert_array_equal(execute(network, given, device)["dense"], right, device)
 
 
 @pytest.mark.parametrize(("config", "cycles"), [("8 × 4", 2603), ("4 × 8", 2765)])
@@ -113,7 +113,7 @@ def test_columns_of_few_channels_share_tiles_on_arrays_with_different_blocks(con
                       "shrunk": (2, 1)}
     given = inputs_for(graph)
     right = evaluate_all(graph, given)["pooled"]
-    np.testing.assert_array_equal(executed(network, given, "functional")["pooled"], right)
+    np.testing.assert_array_equal(execute(network, given, "functional")["pooled"], right)
     assert simulate(step.program).cycles == cycles
 
 
@@ -138,7 +138,7 @@ def test_a_residual_addition_is_part_of_its_convolution():
     step, = network.steps
     assert [layer.node for layer in step.layers] == ["first", "sum"]
     given = inputs_for(graph)
-    assert (executed(network, given, "cycle")["sum"] == evaluate_all(graph, given)["sum"]).all()
+    assert (execute(network, given, "cycle")["sum"] == evaluate_all(graph, given)["sum"]).all()
 
 
 def test_the_average_of_an_image_is_part_of_its_convolution():
@@ -152,10 +152,10 @@ def test_the_average_of_an_image_is_part_of_its_convolution():
     step, = network.steps
     assert [layer.node for layer in step.layers] == ["mean"]
     given = inputs_for(graph)
-    assert (executed(network, given, "cycle")["mean"] == evaluate_all(graph, given)["mean"]).all()
+    assert (execute(network, given, "cycle")["mean"] == evaluate_all(graph, given)["mean"]).all()
 
 
-def separated():
+def separate():
     """A depthwise convolution and a pointwise one, then another that reads both."""
     layers = Layers((1, 12, 10, 24), 3)
     layers.conv("first", "x", 24, 3, groups=24, zero_point=3, low=-9, high=90)
@@ -166,14 +166,14 @@ def separated():
 
 @pytest.mark.parametrize("config", [small, tiny], ids=["small", "tiny"])
 def test_a_depthwise_convolution_is_part_of_the_pointwise_one_after_it(config):
-    graph = separated()
+    graph = separate()
     network = compile_network(graph, config, cost=lambda each: microtron.simulate(each).cycles)
     assert network.decisions["first"] == Decision(Where.FUSED, "second")
     step, = network.steps
     assert [layer.node for layer in step.layers] == ["second", "third"]
     verify(step.program)
     given = inputs_for(graph)
-    assert (executed(network, given, "cycle")["third"] == evaluate_all(graph, given)["third"]).all()
+    assert (execute(network, given, "cycle")["third"] == evaluate_all(graph, given)["third"]).all()
 
 
 def test_a_pointwise_convolution_whose_sums_stay_wide_is_apart_from_the_depthwise_one():
@@ -191,7 +191,7 @@ def test_a_pointwise_convolution_whose_sums_stay_wide_is_apart_from_the_depthwis
 
 
 def test_where_gemm_does_not_read_results_both_convolutions_stay_apart():
-    network = compile_network(separated(), replace(small, out_readers=1))
+    network = compile_network(separate(), replace(small, out_readers=1))
     step, = network.steps
     assert [layer.node for layer in step.layers] == ["first", "second", "third"]
 
@@ -204,7 +204,7 @@ def test_an_accelerator_that_is_too_small_leaves_a_layer_to_the_cpu_and_says_so(
                if decision.where == Where.CPU}
     assert any("but must be" in reason for reason in reasons)
     given = inputs_for(graph)
-    assert (executed(network, given, "functional")["sum"]
+    assert (execute(network, given, "functional")["sum"]
             == evaluate_all(graph, given)["sum"]).all()
     with pytest.raises(CompileError, match="the accelerator does not take"):
         compile_network(graph, cramped, require_accelerator=True)
@@ -223,7 +223,7 @@ def test_a_network_runs_on_the_hardware_too():
     graph = block(channels=5, size=5)
     network = compile_network(graph, tiny)
     given = inputs_for(graph)
-    assert (executed(network, given, "rtl")["sum"] == evaluate_all(graph, given)["sum"]).all()
+    assert (execute(network, given, "rtl")["sum"] == evaluate_all(graph, given)["sum"]).all()
 
 
 def test_tiles_of_another_size_are_not_taken_as_they_lie():
@@ -237,7 +237,7 @@ def test_tiles_of_another_size_are_not_taken_as_they_lie():
     graph = layers.builder.graph(("dense",))
     given = inputs_for(graph)
     for config in CONFIGS.values():
-        found = executed(compile_network(graph, config), given, "functional")
+        found = execute(compile_network(graph, config), given, "functional")
         assert (found["dense"] == evaluate_all(graph, given)["dense"]).all()
 
 
@@ -254,7 +254,7 @@ def test_weights_that_need_a_bit_more_without_their_zero_point_are_taken(groups)
     given = inputs_for(graph)
     for config in CONFIGS.values():
         network = compile_network(graph, config, require_accelerator=True)
-        found = executed(network, given, "cycle")
+        found = execute(network, given, "cycle")
         assert (found["y"] == evaluate_all(graph, given)["y"]).all()
 
 
@@ -282,7 +282,7 @@ def test_tiles_that_are_more_than_an_operator_takes_begin_another_program():
     network = compile_network(graph, tiny, require_accelerator=True)
     assert len(network.programs) == 2
     given = inputs_for(graph)
-    found = executed(network, given, "functional")
+    found = execute(network, given, "functional")
     assert (found["dense"] == evaluate_all(graph, given)["dense"]).all()
 
 
@@ -295,7 +295,7 @@ def test_rows_of_weights_stay_where_micro_ops_reach_them():
     graph = layers.builder.graph(("last",))
     given = inputs_for(graph)
     for cost in (None, microtron.simulated_cost()):
-        found = executed(compile_network(graph, large, cost=cost), given, "cycle")
+        found = execute(compile_network(graph, large, cost=cost), given, "cycle")
         assert (found["last"] == evaluate_all(graph, given)["last"]).all()
 
 
@@ -323,7 +323,7 @@ def test_a_convolution_before_both_is_computed_with_them(expands, config):
     given = inputs_for(graph)
     right = evaluate_all(graph, given)
     for device in ("functional", "cycle", *(("rtl",) if config is tiny else ())):
-        found = executed(network, given, device)["pointwise"]
+        found = execute(network, given, device)["pointwise"]
         np.testing.assert_array_equal(found, right["pointwise"], device)
 
 

@@ -28,7 +28,7 @@ from microtron.isa.instructions import (
 from microtron.isa.stream import decode, encode
 from microtron.isa.verification.verifier import verify
 
-from .networks import Layers, executed
+from .networks import Layers, execute
 
 
 def test_the_footprint_is_the_last_tile_that_is_used():
@@ -87,7 +87,7 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
               if isinstance(each, Store)]
     assert sorted(stored) != stored[::-1]           # what lies between, and the output, by turns
     for device in ("functional", "cycle"):
-        assert (executed(paired, given, device)["conv3"] == right).all()
+        assert (execute(paired, given, device)["conv3"] == right).all()
     exact = compile_network(graph, small, cost=microtron.simulated_cost())
     assert microtron.simulate(exact.programs[0]).cycles <= microtron.simulate(
         alone.programs[0]).cycles
@@ -109,4 +109,4 @@ def test_layers_that_leave_each_other_room_give_the_same(monkeypatch):
     assert footprint(halved.programs[0].code) != footprint(whole.programs[0].code)
     right = evaluate_all(graph, given)["conv2"]
     for device in ("functional", "cycle"):
-        assert (executed(halved, given, device)["conv2"] == right).all()
+        assert (execute(halved, given, device)["conv2"] == right).all()

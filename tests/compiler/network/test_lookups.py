@@ -19,7 +19,7 @@ from microtron.isa.instructions import Rounding, Table
 from microtron.isa.verification.verifier import verify
 from microtron.testing.campaign import SMALL
 
-from .networks import Layers, executed
+from .networks import Layers, execute
 
 TABLES = replace(tiny, tables=8)
 CONFIGS = {"tables": TABLES, "parts of vectors": replace(tiny, tables=8, vector_cycles=2),
@@ -27,7 +27,7 @@ CONFIGS = {"tables": TABLES, "parts of vectors": replace(tiny, tables=8, vector_
 ACTIVATED = ("silu", "swish", "gelu", "mish", "elu", "scores")
 
 
-def activated():
+def activate():
     """A table after each kind of layer, one that nobody else could be with, and one alone."""
     layers = Layers((1, 9, 8, 5), 3)
     builder, rng = layers.builder, np.random.default_rng(4)
@@ -58,7 +58,7 @@ def activated():
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
 def test_tables_are_part_of_the_layers_before_them(config):
-    graph = activated()
+    graph = activate()
     network = compile_network(graph, config)
     for program in network.programs:
         verify(program)
@@ -72,7 +72,7 @@ def test_tables_are_part_of_the_layers_before_them(config):
     given = {"x": rng.integers(-128, 128, (1, 9, 8, 5)).astype(np.int8)}
     right = evaluate_all(graph, given)
     for device in ("functional", "cycle"):
-        for name, values in executed(network, given, device).items():
+        for name, values in execute(network, given, device).items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
     assert len(np.unique(right["scores"])) > 1
 
@@ -108,11 +108,11 @@ def test_pools_and_broadcasts_look_up_too(config):
     right = evaluate_all(graph, given)["fourth"]
     assert len(np.unique(right)) > 1
     for device in ("functional", "cycle"):
-        np.testing.assert_array_equal(executed(network, given, device)["fourth"], right, device)
+        np.testing.assert_array_equal(execute(network, given, device)["fourth"], right, device)
 
 
 def test_without_tables_the_cpu_looks_up():
-    network = compile_network(activated(), tiny)
+    network = compile_network(activate(), tiny)
     decision = network.decisions["silu"]
     assert (decision.where, decision.reason) == (Where.CPU, "no table of values in the ALU")
-    assert len(network.programs) > len(compile_network(activated(), TABLES).programs)
+    assert len(network.programs) > len(compile_network(activate(), TABLES).programs)

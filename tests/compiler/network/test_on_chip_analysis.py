@@ -31,7 +31,7 @@ def program(rows=6, blocks=1, config=small):
     return compile_op(SPEC, config, knobs=Knobs(rows=rows, blocks=blocks)).program
 
 
-def changed(given, kind, number, **fields):
+def change(given, kind, number, **fields):
     """A program with other fields in one instruction of a kind."""
     code = given.code.copy()
     position = np.flatnonzero(code["opcode"] == kind.opcode)[number]
@@ -91,9 +91,9 @@ def test_a_result_that_gemm_reads_too_cannot_be_elsewhere():
     stores = given.code.view(Store.dtype())[given.code["opcode"] == Opcode.STORE]
     assert len(stores) == 1
     assert stores["sram"][0] > 0
-    between = changed(given, Store, 0, sram=0)
+    between = change(given, Store, 0, sram=0)
     assert result_of(between, "output") is None
-    nothing = changed(given, Store, 0, sram=400)
+    nothing = change(given, Store, 0, sram=400)
     assert result_of(nothing, "output") is None
 
 

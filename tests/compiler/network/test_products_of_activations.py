@@ -18,7 +18,7 @@ from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import HostStep, Where
 from microtron.isa.config import Config, tiny
 from microtron.isa.instructions import Rounding
-from tests.compiler.network.networks import executed
+from tests.compiler.network.networks import execute
 
 BLOCK = tiny.block_in
 WIDE = Config(block_in=8, block_out=4, uop_bytes=4 << 10, inp_bytes=4 << 10, wgt_bytes=8 << 10,
@@ -66,7 +66,7 @@ class Attention:
         graph = self.builder.graph(outputs)
         network = compile_network(graph, config)
         x = self.rng.integers(-128, 128, graph.type_of("x").shape).astype(np.int8)
-        found, wanted = executed(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
+        found, wanted = execute(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
         for name in outputs:
             np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
             several = min(8, wanted[name].size // 3)
@@ -88,7 +88,7 @@ def attention(images, words, channels, heads, width):
     return net
 
 
-def hosted(network):
+def host(network):
     return [name for step in network.steps if isinstance(step, HostStep) for name in step.nodes]
 
 
@@ -103,7 +103,7 @@ def hosted(network):
 def test_attention_runs_on_the_accelerator(config, images, words, channels, heads, width):
     network = attention(images, words, channels, heads, width).check(CONFIGS[config], "out",
                                                                      "scores")
-    moves = [name for name in hosted(network)
+    moves = [name for name in host(network)
              if not isinstance(network.graph.nodes[name].operation, Reshape | Transpose)]
     assert moves == []
 
@@ -111,7 +111,7 @@ def test_attention_runs_on_the_accelerator(config, images, words, channels, head
 def test_heads_of_whole_tiles_follow_their_projections_in_one_program():
     net = attention(1, 3 * BLOCK, 2 * BLOCK, 3, 2 * BLOCK)
     network = net.check(tiny, "out")
-    assert hosted(network) == []
+    assert host(network) == []
     assert [[layer.node for layer in step.layers] for step in network.steps] == [
         ["q", "k", "v", "scores"], ["weighted", "out"]]
     assert network.decisions["keys"].where == network.decisions["joined"].where == Where.VIEW
@@ -141,7 +141,7 @@ def test_a_tensor_is_multiplied_by_itself():
     net = Attention((2, 2 * BLOCK, 2 * BLOCK))
     net.project("q", "x", 2 * BLOCK)
     net.multiply("square", "q", "q")
-    assert hosted(net.check(tiny, "square")) == []
+    assert host(net.check(tiny, "square")) == []
 
 
 def test_what_lies_beside_the_channels_of_a_result_does_not_count():
@@ -159,7 +159,7 @@ def test_one_matrix_for_several_images():
     net.project("k", "x", BLOCK)
     net.builder.add("one", Reshape(x="k", shape=(2 * BLOCK, BLOCK)))
     net.multiply("scores", "k", net.builder.add("turned", Transpose(x="one", order=(1, 0))))
-    assert hosted(net.check(tiny, "scores")) == []
+    assert host(net.check(tiny, "scores")) == []
 
 
 def test_matrices_that_are_repeated_are_refused():
@@ -178,5 +178,5 @@ def test_a_dense_layer_takes_its_weights_to_where_a_transpose_found_its_inputs()
     net.builder.add("flat", Reshape(x="turned", shape=(1, 6 * BLOCK)))
     net.project("out", "flat", 5)
     network = net.check(tiny, "out")
-    assert hosted(network) == []
+    assert host(network) == []
     assert len(network.steps) == 1

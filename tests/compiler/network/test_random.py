@@ -16,7 +16,7 @@ from microtron.isa.verification.verifier import verify
 from microtron.testing.campaign import SMALL
 
 from ..graph.random_graphs import networks, random_inputs
-from .networks import executed
+from .networks import execute
 from .test_compile_network import CONFIGS
 
 BUILT = SMALL["batch"]          # has windows, and other tests build its hardware anyway
@@ -31,7 +31,7 @@ def check(graph, config, seed, *devices):
     for program in network.programs:
         verify(program)
     for device in devices:
-        for name, values in executed(network, given, device).items():
+        for name, values in execute(network, given, device).items():
             np.testing.assert_array_equal(values, right[name], f"{name} on {device}")
 
 

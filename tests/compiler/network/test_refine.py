@@ -12,7 +12,7 @@ from microtron.compiler.network.kernel_search import KernelSearch
 from microtron.compiler.network.tuning import overlap, retune
 from microtron.isa.config import small
 
-from .networks import Layers, executed
+from .networks import Layers, execute
 
 
 def chain():
@@ -32,7 +32,7 @@ def test_other_schedules_are_taken_only_if_the_stream_is_faster(monkeypatch):
     assert cycles[0] <= cycles[1]
     given = {"x": np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
-    assert (executed(again, given, "cycle")["conv3"] == right).all()
+    assert (execute(again, given, "cycle")["conv3"] == right).all()
 
 
 def test_whatever_is_tried_gives_the_same():
@@ -41,7 +41,7 @@ def test_whatever_is_tried_gives_the_same():
     network = compile_network(graph, small, cost=lambda program: next(costs))
     given = {"x": np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)}
     right = evaluate_all(graph, given)["conv3"]
-    assert (executed(network, given, "functional")["conv3"] == right).all()
+    assert (execute(network, given, "functional")["conv3"] == right).all()
 
 
 def test_long_streams_are_not_tried_again(monkeypatch):

@@ -14,7 +14,7 @@ from microtron.compiler.network.network import HostStep, Where
 from microtron.compiler.network.tensor_views import first_channel
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import tiny
-from tests.compiler.network.networks import Layers, executed
+from tests.compiler.network.networks import Layers, execute
 
 BLOCK = tiny.block_out
 
@@ -37,18 +37,18 @@ def cut(layers, name, x, first, last):
                                           steps=(1,) * len(shape)))
 
 
-def checked(graph, config=tiny):
+def check(graph, config=tiny):
     """A network whose outputs are those of the graph."""
     network = compile_network(run_passes(graph), config)
     shape = graph.type_of("x").shape
     x = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
-    found, wanted = executed(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
+    found, wanted = execute(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
     for name in graph.outputs:
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
     return network
 
 
-def hosted(network):
+def host(network):
     return [name for step in network.steps if isinstance(step, HostStep) for name in step.nodes]
 
 
@@ -60,10 +60,10 @@ def test_parts_are_written_where_the_whole_is_read(axis):
     layers.conv("c", "b", BLOCK - 1, 3)             # the last may leave lanes free
     concat(layers, "all", "a", "b", "c")
     layers.conv("y", "all", 5, 3)
-    network = checked(layers.builder.graph(("y",)))
+    network = check(layers.builder.graph(("y",)))
     assert network.decisions["all"].where == Where.VIEW
     assert len(network.programs) == 1
-    assert not hosted(network)
+    assert not host(network)
     assert len(network.programs[0].labels) == 4
 
 
@@ -76,9 +76,9 @@ def test_a_whole_in_a_whole_and_readers_of_all_of_them():
     layers.conv("y", "three", BLOCK, 3)
     layers.conv("z", "two", BLOCK, 1)
     layers.conv("v", "b", BLOCK, 1)
-    network = checked(layers.builder.graph(("y", "z", "v")))
+    network = check(layers.builder.graph(("y", "z", "v")))
     assert len(network.programs) == 1
-    assert not hosted(network)
+    assert not host(network)
 
 
 def test_wholes_and_parts_may_be_outputs():
@@ -87,9 +87,9 @@ def test_wholes_and_parts_may_be_outputs():
     layers.conv("b", "a", BLOCK, 3)
     concat(layers, "all", "a", "b")
     layers.conv("y", "b", 3, 1)
-    network = checked(layers.builder.graph(("b", "all", "y")))
+    network = check(layers.builder.graph(("b", "all", "y")))
     assert len(network.programs) == 1
-    assert not hosted(network)
+    assert not host(network)
 
 
 def test_along_rows_it_is_a_sum_of_windows():
@@ -98,7 +98,7 @@ def test_along_rows_it_is_a_sum_of_windows():
     layers.conv("b", "x", 2 * BLOCK, 1)
     concat(layers, "all", "a", "b", axis=2)
     layers.conv("y", "all", 3, 1)
-    network = checked(layers.builder.graph(("y",)))
+    network = check(layers.builder.graph(("y",)))
     assert network.decisions["all"].where in (Where.ACCELERATOR, Where.FUSED)
 
 
@@ -110,7 +110,7 @@ def test_slices_of_whole_tiles_are_read_where_they_lie(axis):
     cut(layers, "high", "a", BLOCK, 3 * BLOCK - 1)
     layers.conv("y", "low", BLOCK, 3)
     layers.conv("z", "high", BLOCK, 1)
-    network = checked(layers.builder.graph(("y", "z", "high")))
+    network = check(layers.builder.graph(("y", "z", "high")))
     assert {network.decisions[name].where for name in ("low", "high")} == {Where.VIEW}
     assert len(network.programs[0].labels) == 3
 
@@ -120,7 +120,7 @@ def test_other_slices_are_written_where_a_tile_begins():
     layers.conv("a", "x", 2 * BLOCK, 1)
     cut(layers, "part", "a", 1, BLOCK + 1)
     layers.conv("y", "part", BLOCK, 3)
-    network = checked(layers.builder.graph(("y",)))
+    network = check(layers.builder.graph(("y",)))
     assert network.decisions["part"].where == Where.VIEW
     assert len(network.programs[0].labels) == 2
 
@@ -135,9 +135,9 @@ def test_a_cross_stage_block_is_one_stream():
     layers.conv("c", "b", BLOCK, 3)
     concat(layers, "all", "low", "high", "b", "c")
     layers.conv("y", "all", 2 * BLOCK, 1)
-    network = checked(layers.builder.graph(("y",)))
+    network = check(layers.builder.graph(("y",)))
     assert len(network.programs) == 1
-    assert not hosted(network)
+    assert not host(network)
     assert len(network.programs[0].labels) == 4
 
 
@@ -165,7 +165,7 @@ def test_sums_alone_may_lie_so_too(axis):
     layers.add("sum", "x", "x")                     # nothing before it has a layout
     cut(layers, "part", "sum", BLOCK, 2 * BLOCK)
     layers.conv("y", "part", 3, 1)
-    network = checked(builder.graph(("y",)))
+    network = check(builder.graph(("y",)))
     assert network.decisions["part"].where == Where.VIEW
     assert len(network.programs) == 1
 
@@ -176,5 +176,5 @@ def test_columns_of_sums_are_joined_by_the_cpu():
     layers.add("one", "x", "x")
     layers.add("two", "one", "x")
     concat(layers, "all", "one", "two", axis=3)
-    network = checked(layers.builder.graph(("y", "all")))
+    network = check(layers.builder.graph(("y", "all")))
     assert network.decisions["all"].where == Where.CPU

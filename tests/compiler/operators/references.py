@@ -50,7 +50,7 @@ def _convolution(spec, groups, data, weights, parameters):
             outputs = slice(group * group_out, (group + 1) * group_out)
             sums[:, outputs] += np.einsum("nchw,oc->nohw", window[:, inputs],
                                           weights[outputs, :, i, j].astype(np.int64))
-    return _requantized(spec, sums, parameters, (-1, 1, 1))
+    return _requantize(spec, sums, parameters, (-1, 1, 1))
 
 
 def _shifts(spec, data):
@@ -64,7 +64,7 @@ def _shifts(spec, data):
         yield (i, j), here[:, :, :spec.out_height, :spec.out_width]
 
 
-def _requantized(spec, sums, parameters, shape):
+def _requantize(spec, sums, parameters, shape):
     """Sums of 32 bits as results. Parameters get a shape in which channels meet channels."""
     each = {name: np.reshape(values, shape) for name, values in parameters.items()}
     if spec.wide:
@@ -74,7 +74,7 @@ def _requantized(spec, sums, parameters, shape):
                             low=spec.low, high=spec.high, rounding=spec.rounding)
 
 
-def transposed(spec, data, weights, **parameters):
+def transpose(spec, data, weights, **parameters):
     """Every input adds its products to a window of the output; weights are (inputs, outputs, y,
     x)."""
     (sy, sx), (dy, dx), (height, width) = spec.stride, spec.dilation, spec.kernel
@@ -89,7 +89,7 @@ def transposed(spec, data, weights, **parameters):
             "nchw,co->nohw", values, weights[:, :, i, j].astype(np.int64))
     top, bottom, left, right = spec.pad
     cut = full[:, :, top:full.shape[2] - bottom, left:full.shape[3] - right]
-    return _requantized(spec, cut, parameters, (-1, 1, 1))
+    return _requantize(spec, cut, parameters, (-1, 1, 1))
 
 
 def upsample(spec, data, **parameters):
@@ -101,14 +101,14 @@ def upsample(spec, data, **parameters):
         found = np.apply_along_axis(
             lambda line, place=place, size=size: np.interp(place, np.arange(size), line), axis,
             found)
-    return _requantized(spec, np.rint(found * spec.unit).astype(np.int64), parameters, (-1, 1, 1))
+    return _requantize(spec, np.rint(found * spec.unit).astype(np.int64), parameters, (-1, 1, 1))
 
 
 def dense(spec, data, weights, **parameters):
     """A product, or one for each of some matrices; weights are (…, outputs, inputs)."""
     sums = np.einsum("...ri,...oi->...ro", data.astype(np.int64) - spec.zero_point_in,
                      weights.astype(np.int64) - spec.zero_point_weights)
-    return _requantized(spec, sums, parameters, -1)
+    return _requantize(spec, sums, parameters, -1)
 
 
 def elementwise(spec, left, right=0):
@@ -148,7 +148,7 @@ def pool(spec, data):
     else:
         weights = np.ones_like(inside) if spec.count_include_pad else inside
         sums = ((values - spec.zero_point_in) * weights).sum(axis=-1)
-        result = _divided(spec, sums, weights.sum(axis=-1)) + spec.zero_point_out
+        result = _divide(spec, sums, weights.sum(axis=-1)) + spec.zero_point_out
     return np.clip(result, spec.low, spec.high).astype(np.int8)
 
 
@@ -162,9 +162,9 @@ def _windows(spec, values):
     return found.reshape(*found.shape[:4], -1)
 
 
-def _divided(spec, sums, counts):
+def _divide(spec, sums, counts):
     """Exactly, if the scale stays and rounding says what is right; otherwise by a multiplier."""
-    exact = {Rounding.AWAY: rounded_away, Rounding.EVEN: rounded_to_even}
+    exact = {Rounding.AWAY: round_away, Rounding.EVEN: round_to_even}
     if spec.scale_in == spec.scale_out and spec.rounding in exact:
         return exact[spec.rounding](sums, counts)
     ratio = spec.scale_in / spec.scale_out
@@ -173,13 +173,13 @@ def _divided(spec, sums, counts):
     return scale_array(sums, scales[..., 0], scales[..., 1], spec.rounding).astype(np.int64)
 
 
-def rounded_away(sums, counts):
+def round_away(sums, counts):
     """Quotients of integers; ties go away from zero."""
     magnitude = (np.abs(sums) + counts // 2) // counts
     return np.where(sums > 0, magnitude, -magnitude)
 
 
-def rounded_to_even(sums, counts):
+def round_to_even(sums, counts):
     """Quotients of integers; ties go to the even neighbour."""
     below, rest = np.divmod(sums, counts)
     return below + ((2 * rest > counts) | ((2 * rest == counts) & (below % 2 == 1)))
@@ -193,7 +193,7 @@ def residual(spec, data, weights, residual, **parameters):
                        residual)
 
 
-def averaged(spec, data, weights, **parameters):
+def average(spec, data, weights, **parameters):
     """The convolution, then the average."""
     own = {each.name: getattr(spec, each.name) for each in dataclasses.fields(Conv2d)} | {
         "zero_point_out": spec.zero_point_conv, "low": spec.low_conv, "high": spec.high_conv,
@@ -226,8 +226,8 @@ def conv_separable(spec, data, weights, **parameters):
     return separable(spec.rest(), conv2d(spec.first(), data, weights, **own), **rest)
 
 
-REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: averaged,
+REFERENCES = {Conv2d: conv2d, ResidualConv2d: residual, AveragedConv2d: average,
               ConvSeparable: conv_separable,
               Separable: separable, Depthwise: depthwise, Grouped: grouped,
-              Transposed: transposed, Upsample: upsample, Dense: dense, Pool: pool,
+              Transposed: transpose, Upsample: upsample, Dense: dense, Pool: pool,
               Elementwise: elementwise, Broadcast: elementwise}

@@ -37,7 +37,7 @@ def bytes_of(rng, *shape):
     return rng.integers(-128, 128, shape, np.int8)
 
 
-def compared(spec, data, weights, /, device="functional", **left):
+def compare(spec, data, weights, /, device="functional", **left):
     """A product, or a convolution, that NumPy agrees with. Operands that are `left` in DRAM are
     taken as they are there. Gives the output as the program leaves it, and what it means."""
     multiplier, shift = quantize_scale(0.002)
@@ -65,10 +65,10 @@ def test_scores_take_queries_and_keys_as_their_projections_left_them(device):
                   zero_point_weights=-3, constant_weights=False, right_activations=True,
                   layout=Layout.BLOCKS)
     (queries, plain_queries), (keys, plain_keys) = (
-        compared(project, tokens, bytes_of(rng, HEADS * HEAD, WIDTH), device) for _ in range(2))
+        compare(project, tokens, bytes_of(rng, HEADS * HEAD, WIDTH), device) for _ in range(2))
     by_head = [plain.reshape(PADDED, HEADS, HEAD).swapaxes(0, 1)
                for plain in (plain_queries, plain_keys)]
-    compared(score, by_head[0], by_head[1][:, :TOKENS], device,
+    compare(score, by_head[0], by_head[1][:, :TOKENS], device,
              data=queries.reshape(HEADS, -1, *queries.shape[2:]),
              weights=view_as_weights(keys, score, tiny))
 
@@ -82,19 +82,19 @@ def test_values_come_transposed_out_of_their_projection_with_its_sides_swapped(d
     apply = Dense(rows=TOKENS, inputs=PADDED, outputs=HEAD, constant_weights=False,
                   right_activations=True)
     given = pack_data(tokens, tiny, Layout.BLOCKS)      # as an earlier layer leaves them
-    values, transposed = compared(swapped, projection, tokens, device,
+    values, transposed = compare(swapped, projection, tokens, device,
                                   weights=view_as_weights(given, swapped, tiny))
-    compared(apply, bytes_of(rng, TOKENS, PADDED), transposed, device,
+    compare(apply, bytes_of(rng, TOKENS, PADDED), transposed, device,
              weights=view_as_weights(values, apply, tiny))
 
 
 def test_the_result_of_a_convolution_is_a_right_side_too():
     rng = np.random.default_rng(3)
     spec = Conv2d(height=2, width=BLOCK, channels_in=5, channels_out=HEAD, kernel=(1, 1))
-    image, positions = compared(spec, bytes_of(rng, 1, 5, 2, BLOCK), bytes_of(rng, HEAD, 5, 1, 1))
+    image, positions = compare(spec, bytes_of(rng, 1, 5, 2, BLOCK), bytes_of(rng, HEAD, 5, 1, 1))
     product = Dense(rows=3, inputs=HEAD, outputs=2 * BLOCK, constant_weights=False,
                     right_activations=True)
-    compared(product, bytes_of(rng, 3, HEAD), positions.reshape(HEAD, -1).T,
+    compare(product, bytes_of(rng, 3, HEAD), positions.reshape(HEAD, -1).T,
              weights=view_as_weights(image, product, tiny))
 
 

@@ -16,7 +16,7 @@ def knobs_by_name():
             for field in fields(template.knobs)]
 
 
-def changed(name, knob, value):
+def change(name, knob, value):
     template, form = SPECS[name]
     return template, form, replace(template.largest(form), **{knob: value})
 
@@ -39,7 +39,7 @@ def test_a_value_out_of_range_is_refused_by_name_and_range(name, knob):
     for wrong in (-1, 10 ** 6, 1.5, "2", None, (1, 2, 3)):
         with pytest.raises(CompileError, match=f"{form.spec.operator}: knob {knob} is .*, but "
                                                f"must be {words}$"):
-            check_knobs(*changed(name, knob, wrong))
+            check_knobs(*change(name, knob, wrong))
 
 
 @pytest.mark.parametrize(("name", "knob"), [
@@ -50,8 +50,8 @@ def test_nothing_at_once_is_refused_and_one_is_taken(name, knob):
     for wrong in (0, most + 1, True):
         with pytest.raises(CompileError, match=rf"knob {knob} is {wrong}, but must be from 1 to "
                                                rf"{most}$"):
-            check_knobs(*changed(name, knob, wrong))
-    taken = getattr(check_knobs(*changed(name, knob, np.int64(1))), knob)
+            check_knobs(*change(name, knob, wrong))
+    taken = getattr(check_knobs(*change(name, knob, np.int64(1))), knob)
     assert (taken, type(taken)) == (1, int)
 
 
@@ -59,8 +59,8 @@ def test_both_sides_of_a_window_have_a_range():
     for window, place in (((0, 1), 0), ((1, 4), 1)):
         with pytest.raises(CompileError, match=rf"knob window\[{place}\] is {window[place]}, but "
                                                rf"must be from 1 to 3"):
-            check_knobs(*changed("pool", "window", window))
+            check_knobs(*change("pool", "window", window))
 
 
 def test_taps_may_be_zero_which_is_all_of_them():
-    assert check_knobs(*changed("conv2d", "tap_rows", 0)).tap_rows == 0
+    assert check_knobs(*change("conv2d", "tap_rows", 0)).tap_rows == 0

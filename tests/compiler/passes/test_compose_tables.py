@@ -16,7 +16,7 @@ from .checks import changed, kinds
 KNOWN, SHAPE = Quantization((0.03,), (-7,)), (1, 4, 5, 3)
 
 
-def started():
+def start():
     builder = Builder()
     for name in ("x", "z"):
         builder.input(name, TensorType(SHAPE, "int8", KNOWN))
@@ -33,42 +33,42 @@ def product(builder, name, left, right):
                        quantization=KNOWN)
 
 
-def composed(builder, *outputs):
+def compose(builder, *outputs):
     return kinds(remove_dead(changed(compose_tables, builder.graph(outputs))))
 
 
 def test_a_tensor_times_a_function_of_it_is_a_table():
-    builder = started()
+    builder = start()
     product(builder, "y", "x", table(builder, "s", "x"))
-    assert composed(builder, "y") == ["Lookup"]
+    assert compose(builder, "y") == ["Lookup"]
 
 
 def test_a_table_of_a_bounded_table_is_a_table_of_the_tensor():
-    builder = started()
+    builder = start()
     table(builder, "a", "x")
     builder.add("b", Clamp(x="a", low=-50, high=60))
     table(builder, "y", "b", seed=1)
-    assert composed(builder, "y") == ["Lookup"]
-    assert composed(builder, "y", "a") == ["Lookup", "Lookup"]
+    assert compose(builder, "y") == ["Lookup"]
+    assert compose(builder, "y", "a") == ["Lookup", "Lookup"]
 
 
 def test_functions_of_two_tensors_stay():
-    builder = started()
+    builder = start()
     product(builder, "y", "z", table(builder, "s", "x"))
-    assert composed(builder, "y") == ["Lookup", "Binary"]
+    assert compose(builder, "y") == ["Lookup", "Binary"]
 
 
 def test_what_has_no_table_in_it_stays():
-    builder = started()
+    builder = start()
     product(builder, "y", "x", "x")
-    assert composed(builder, "y") == ["Binary"]
+    assert compose(builder, "y") == ["Binary"]
     table(builder, "after", "y")
-    assert composed(builder, "after") == ["Binary", "Lookup"]
+    assert compose(builder, "after") == ["Binary", "Lookup"]
 
 
 def test_a_prelu_of_one_slope_is_a_table_and_one_of_several_is_not():
     for count, kind in ((1, "Lookup"), (3, "FixedPointPrelu")):
-        builder = started()
+        builder = start()
         slopes = builder.constant("slopes", np.arange(40, 40 + count).astype(np.int8), KNOWN)
         builder.add("y", FixedPointPrelu(x="x", slopes=slopes), quantization=KNOWN)
-        assert composed(builder, "y") == [kind]
+        assert compose(builder, "y") == [kind]

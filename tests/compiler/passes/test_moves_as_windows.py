@@ -143,7 +143,7 @@ def test_repeated_pixels_are_a_window(coordinates, nearest, size, kind):
     assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == ["Pool", kind]
 
 
-def resized(shape, axis, times):
+def resize(shape, axis, times):
     builder = images(shape, axis)
     rows = 2 if axis == 1 else 1
     size = tuple(each * times if place in (rows, rows + 1) else each
@@ -156,7 +156,7 @@ def resized(shape, axis, times):
 @pytest.mark.parametrize(("channels", "axis", "parts"), [(64, 1, 1), (65, 1, 2), (192, 3, 3)])
 def test_many_channels_are_repeated_some_at_a_time(channels, axis, parts):
     shape = (1, channels, 2, 3) if axis == 1 else (1, 2, 3, channels)
-    found = kinds(changed(moves_as_windows, resized(shape, axis, 2)))
+    found = kinds(changed(moves_as_windows, resize(shape, axis, 2)))
     assert found == (["Pool", "TransposedConv"] if parts == 1 else
                      ["Pool", *["Conv", "TransposedConv"] * parts, "Concat"])
 
@@ -165,7 +165,7 @@ def test_many_channels_are_repeated_some_at_a_time(channels, axis, parts):
     ((1, 1 << 26, 1, 1), 2), ((1, 4000, 1, 1), 2), ((1, 4, 1 << 12, 1 << 12), 2),
     ((1, 3, 2, 2), 9)])
 def test_what_would_be_too_many_products_is_not_repeated(shape, times):
-    graph = resized(shape, 1, times)
+    graph = resize(shape, 1, times)
     assert moves_as_windows(graph).nodes == graph.nodes
 
 

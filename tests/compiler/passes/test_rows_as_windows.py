@@ -19,7 +19,7 @@ def pool(builder, name, x, axis, known):
                                   low=-100), quantization=known)
 
 
-def joined(channel_axis, axis, sizes, known, *, size=3, others=None):
+def join(channel_axis, axis, sizes, known, *, size=3, others=None):
     """Images that are joined along an axis, and pooled."""
     builder = Builder()
     for number, extent in enumerate(sizes):
@@ -38,19 +38,19 @@ def test_rows_and_columns_are_joined(channel_axis, sizes):
     rng = np.random.default_rng(len(sizes))
     for axis in {1, 2, 3} - {channel_axis}:
         known = Quantization((float(rng.uniform(0.001, 3)),), (int(rng.integers(-128, 128)),))
-        found = changed(rows_as_windows, joined(channel_axis, axis, sizes, known))
+        found = changed(rows_as_windows, join(channel_axis, axis, sizes, known))
         assert kinds(found) == ["Conv", *["Conv", "Binary"] * (len(sizes) - 1), "Pool"]
 
 
 @pytest.mark.parametrize(("axis", "sizes"), [(3, (4, 1)), (0, (1, 1)), (1, (1,) * 5), (1, (4,))])
 def test_other_joins_stay(axis, sizes):
-    graph = joined(3, axis, sizes, Quantization((0.5,), (-7,)))
+    graph = join(3, axis, sizes, Quantization((0.5,), (-7,)))
     assert kinds(changed(rows_as_windows, graph)) == kinds(graph)
 
 
 def test_large_images_stay():
     side = round((MOST_PRODUCTS / 2) ** (1 / 3)) + 1
-    graph = joined(3, 1, (side, 1), Quantization((0.5,), (-7,)), size=side)
+    graph = join(3, 1, (side, 1), Quantization((0.5,), (-7,)), size=side)
     assert kinds(rows_as_windows(graph)) == kinds(graph)
 
 

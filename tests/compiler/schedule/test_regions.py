@@ -11,7 +11,7 @@ Y = Axis("y", 4)
 TENSOR = placeholder("x", (10,), "int8")
 
 
-def moved(constant):
+def move(constant):
     """A start that moves with a loop."""
     return affine(Y * 2 + constant)
 
@@ -23,10 +23,10 @@ def moved(constant):
     ([(Affine(1), 9)], Affine(1), 9),                           # all but one
     ([(Affine(1), 10)], Affine(), 10),                          # as large as the tensor: all of it
     ([(Affine(-3), 40)], Affine(), 10),
-    ([(moved(0), 3), (moved(1), 3)], moved(0), 4),
-    ([(moved(0), 3), (moved(8), 2)], Affine(), 10),
-    ([(moved(0), 3), (Affine(0), 3)], Affine(), 10),            # nothing in common: all of it
-    ([(Affine(0), 3), (moved(0), 3)], Affine(), 10),
+    ([(move(0), 3), (move(1), 3)], move(0), 4),
+    ([(move(0), 3), (move(8), 2)], Affine(), 10),
+    ([(move(0), 3), (Affine(0), 3)], Affine(), 10),            # nothing in common: all of it
+    ([(Affine(0), 3), (move(0), 3)], Affine(), 10),
 ])
 def test_the_box_that_covers_several_is_the_smallest_or_all_of_the_tensor(sides, start, extent):
     part = covering(TENSOR, [[side] for side in sides])

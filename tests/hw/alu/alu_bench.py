@@ -51,16 +51,16 @@ class Model:
         return True
 
     def _step(self, each: Any, counters: tuple[int, ...]) -> None:
-        at = _walked(each.dst, each.dst_stride, counters)
+        at = _walk(each.dst, each.dst_stride, counters)
         match each:
             case Alu():
-                right = self._read(_walked(each.rhs, each.rhs_stride, counters))
+                right = self._read(_walk(each.rhs, each.rhs_stride, counters))
                 left = right if not each.op.reads_left else self._read(
-                    _walked(each.lhs, each.dst_stride, counters))
+                    _walk(each.lhs, each.dst_stride, counters))
                 self._write(each.target, at, alu_array(each.op, left, right))
             case AluI():
                 left = 0 if not each.op.reads_left else self._read(
-                    _walked(each.src, each.src_stride, counters))
+                    _walk(each.src, each.src_stride, counters))
                 right = np.full(self.acc.shape[1], each.immediate, np.int32)
                 self._write(each.target, at, alu_array(each.op, left, right))
             case Requantize():
@@ -71,7 +71,7 @@ class Model:
             first = each.params + each.params_stride * counters[0]
             self.parameters = [self._read(first + number).copy() for number in range(3)]
         bias, multiplier, shift = self.parameters
-        value = self._read(_walked(each.src, each.src_stride, counters))
+        value = self._read(_walk(each.src, each.src_stride, counters))
         if each.flags & RequantizeFlags.WIDE:
             biased = (value.astype(np.int64) + bias).astype(np.int32)
             result = scale_array(biased, multiplier, shift, each.rounding)
@@ -103,7 +103,7 @@ class Model:
             self.out[tile] = np.clip(value, -128, 127)
 
 
-def _walked(base: int, strides: tuple[int, ...], counters: tuple[int, ...]) -> int:
+def _walk(base: int, strides: tuple[int, ...], counters: tuple[int, ...]) -> int:
     return base + sum(np.multiply(strides, counters).tolist())
 
 

@@ -20,7 +20,7 @@ CONFIG = replace(tiny, block_out=2, acc_bytes=2 << 10, out_bytes=256)   # 4 bank
 SPARE = 63                                                              # of each bank, for GEMM
 
 
-def joined():
+def join():
     """An accumulator with an engine on its ports."""
     m = Module()
     m.submodules.alu = alu = DecodingAlu(CONFIG)
@@ -34,7 +34,7 @@ def joined():
 
 def run(instructions, *, disturbance=0.0, seed=0):
     """Execute; compare the accumulator at every end. Returns the cycles of starts and ends."""
-    m, alu, accumulator = kept(joined)
+    m, alu, accumulator = kept(join)
     rng, model = random.Random(seed), Model(CONFIG, seed)
     starts, ends = [], []
 

@@ -85,7 +85,7 @@ def run(config, bursts, *, seed=0, stall=0.3, errors=None, halt_after=None, **me
     return writing, bus, dram, before
 
 
-def written(content, bursts, beats, width):
+def write(content, bursts, beats, width):
     """DRAM after beats have been written to bursts in order."""
     content, beats = bytearray(content), iter(beats)
     for address, count in bursts:
@@ -104,7 +104,7 @@ def test_beats_reach_their_addresses_in_order(bus_bits, beats_first):
     bursts = [random_burst(rng, width) for _ in range(20)]
     config = replace(tiny, bus_bits=bus_bits, writes_in_flight=3)
     writing, bus, dram, before = run(config, bursts, beats_first=beats_first)
-    assert dram.content == written(before, bursts, writing.beats, width)
+    assert dram.content == write(before, bursts, writing.beats, width)
     assert bus.bursts == bursts
     assert writing.answers == [0] * len(bursts)
     assert bus.most_pending == 3
@@ -135,5 +135,5 @@ def test_a_halt_ends_bursts_with_beats_that_write_nothing():
     assert max(writing.requested_at + writing.sent_at) < 100
     assert bus.bursts == begun
     assert len(bus.beats_at) == sum(beats for _, beats in begun)
-    assert dram.content == written(before, begun, writing.beats[:writing.sent], 8)
+    assert dram.content == write(before, begun, writing.beats[:writing.sent], 8)
     assert len(writing.answers) == len(begun)

@@ -30,7 +30,7 @@ def group_of(config, lane):
     return lane // (config.batch * config.depthwise_lanes)
 
 
-def packed(tile):
+def pack(tile):
     return sum((lane & LOW) << 32 * number for number, lane in enumerate(tile))
 
 
@@ -52,7 +52,7 @@ def test_results_are_those_of_one_addition_after_another(config, seed):
             ctx.set(unit.reading, {name: reading[name]
                                    for name in unit.reading.shape().members})
             tile = answers.get(cycle - 1, [0] * unit.lanes)
-            ctx.set(unit.tile, packed([0 if dropped >> group_of(config, lane) & 1 else value
+            ctx.set(unit.tile, pack([0 if dropped >> group_of(config, lane) & 1 else value
                                        for lane, value in enumerate(tile)]))
             dropped = ctx.get(unit.drop)
             for lane, value in enumerate(current["sums"]):

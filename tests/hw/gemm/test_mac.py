@@ -46,7 +46,7 @@ def in_groups(tile, config):
     return np.concatenate([each.ravel() for each in groups])
 
 
-def packed(tile, bits):
+def pack(tile, bits):
     return sum((int(value) & (1 << bits) - 1) << bits * place
                for place, value in enumerate(tile.ravel()))
 
@@ -64,7 +64,7 @@ def expected(history):
     return np.tile(sums, wgt.shape[0] // lanes)
 
 
-def drawn(rng, config):
+def draw(rng, config):
     """A pair of tiles and what to do with them. A window's sum is one if two of its products come
     from slots of windows as well."""
     row = rng.randrange(config.block_out)
@@ -99,13 +99,13 @@ PLATFORMS = {"one by one": None, "wide": TARGETS["xc7"], "narrow": NARROW}
 def test_sums_follow_every_pair_of_tiles_after_the_latency(config, platform):
     rng = random.Random(config.digest)
     unit, latency, cycles = MacArray(config), mac_latency(config), 60
-    pairs = [drawn(rng, config) for _ in range(cycles)]
+    pairs = [draw(rng, config) for _ in range(cycles)]
 
     async def testbench(ctx):
         for cycle in range(cycles):
             inp, wgt, depthwise, row, window, group = pairs[cycle]
-            ctx.set(unit.inp, packed(in_groups(inp, config), 8))
-            ctx.set(unit.wgt, packed(wgt, config.wgt_bits))
+            ctx.set(unit.inp, pack(in_groups(inp, config), 8))
+            ctx.set(unit.wgt, pack(wgt, config.wgt_bits))
             ctx.set(unit.depthwise, depthwise)
             ctx.set(unit.row, row)
             if config.inp_groups > 1:

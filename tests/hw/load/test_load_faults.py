@@ -17,7 +17,7 @@ TILE = tiny.tile_bytes(Buffer.INP)
 END = SEGMENT_SIZES[0]
 
 
-def stopped(load, cause, *, config=tiny, before=GOOD, stall=0.3, **options):
+def stop(load, cause, *, config=tiny, before=GOOD, stall=0.3, **options):
     """A bad load between good ones, on a machine that must stop with this cause."""
     machine = Machine(config, [before, load, GOOD, GOOD], 5, stall=stall, **options).run()
     machine.assert_stopped(cause, 11)
@@ -35,7 +35,7 @@ def stopped(load, cause, *, config=tiny, before=GOOD, stall=0.3, **options):
     Load(segment=7, offset=4, shape=(1, 1, 1), pad=(1, 1, 1, 1)),
 ])
 def test_a_row_outside_its_window_is_an_address_fault(load):
-    machine = stopped(load, Fault.ADDRESS)
+    machine = stop(load, Fault.ADDRESS)
     assert machine.pads[Buffer.INP].tiles_written <= set(range(60)) | set(range(300, 360))
 
 
@@ -43,7 +43,7 @@ def test_a_row_outside_its_window_is_an_address_fault(load):
     {"offset": 2}, {"stride": (1, 0)}, {"stride": (0, -2)}, {"stride": (-1, 4)},
     {"offset": 3, "shape": (1, 0, 2), "pad": (1, 1, 0, 0)}, {"offset": 1, "shape": (0, 1, 1)}])
 def test_bytes_between_tiles_are_an_alignment_fault_before_anything_is_written(fields):
-    machine = stopped(Load(sram=7, **fields), Fault.ALIGNMENT, stall=0.0)
+    machine = stop(Load(sram=7, **fields), Fault.ALIGNMENT, stall=0.0)
     assert machine.pads[Buffer.INP].tiles_written <= set(range(300, 360))
 
 
@@ -63,7 +63,7 @@ def test_bytes_between_tiles_are_an_alignment_fault_before_anything_is_written(f
 ])
 def test_a_tile_outside_its_scratchpad_is_an_index_fault_and_is_not_written(config, load, good):
     before = replace(GOOD, sram=0, shape=(1, 0, 0))
-    machine = stopped(load, Fault.INDEX, config=config, before=before)
+    machine = stop(load, Fault.INDEX, config=config, before=before)
     buffer = Buffer.ACC if load.buffer == Buffer.ACC8 else load.buffer
     assert machine.pads[buffer].tiles_written == good
 
@@ -72,7 +72,7 @@ def test_a_tile_outside_its_scratchpad_is_an_index_fault_and_is_not_written(conf
 def test_padding_that_does_not_fit_in_a_weight_is_illegal(value):
     config = CONFIGS["batch"]
     load = Load(buffer=Buffer.WGT, pad=(1, 0, 0, 0), pad_value=value)
-    machine = stopped(load, Fault.ILLEGAL, config=config, before=Load(shape=(1, 1, 9)))
+    machine = stop(load, Fault.ILLEGAL, config=config, before=Load(shape=(1, 1, 9)))
     assert machine.pads[Buffer.WGT].tiles_written == set()
     for good in (7, -8):
         Machine(config, [replace(load, pad_value=good)]).run().assert_as_expected()
@@ -83,7 +83,7 @@ def test_padding_that_does_not_fit_in_a_weight_is_illegal(value):
 def test_an_error_on_the_bus_is_a_fault_and_its_beat_is_not_written(response, stall):
     load = Load(buffer=Buffer.WGT, offset=0x400, shape=(1, 1, 40))
     wrong = SEGMENT_BASES[0] + 0x400 + 16 * 9 + 8           # the second half of tile 9
-    machine = stopped(load, Fault.READ_ERROR, errors={wrong: response}, stall=stall)
+    machine = stop(load, Fault.READ_ERROR, errors={wrong: response}, stall=stall)
     assert machine.pads[Buffer.WGT].tiles_written == set(range(10))
     tile = machine.pads[Buffer.WGT].content[9 * 16:10 * 16]
     assert (tile[8:] == machine.pads_before[Buffer.WGT][9 * 16 + 8:10 * 16]).all()
@@ -92,7 +92,7 @@ def test_an_error_on_the_bus_is_a_fault_and_its_beat_is_not_written(response, st
 
 def test_an_error_in_the_very_last_beat_keeps_the_load_from_ending():
     load = Load(buffer=Buffer.WGT, offset=0x400, shape=(1, 1, 4))
-    stopped(load, Fault.READ_ERROR, errors={SEGMENT_BASES[0] + 0x400 + 16 * 3 + 8: SLVERR})
+    stop(load, Fault.READ_ERROR, errors={SEGMENT_BASES[0] + 0x400 + 16 * 3 + 8: SLVERR})
 
 
 def test_an_exclusive_okay_is_no_error():

@@ -15,7 +15,7 @@ TILE = tiny.tile_bytes(Buffer.OUT)
 END = SEGMENT_SIZES[1]
 
 
-def stopped(store, cause, *, config=tiny, stall=0.3, position=11, **options):
+def stop(store, cause, *, config=tiny, stall=0.3, position=11, **options):
     """A bad store between good ones, on a machine that must stop with this cause."""
     machine = Machine(config, [GOOD, store, GOOD, GOOD], 5, stall=stall, **options).run()
     machine.assert_stopped(cause, position)
@@ -23,7 +23,7 @@ def stopped(store, cause, *, config=tiny, stall=0.3, position=11, **options):
     return machine
 
 
-def changed(machine, number=1):
+def change(machine, number=1):
     """Bytes of a segment that are not what they were, in tiles."""
     start = SEGMENT_BASES[number]
     return {at // TILE for at in range(SEGMENT_SIZES[number])
@@ -31,8 +31,8 @@ def changed(machine, number=1):
 
 
 def test_a_segment_for_reading_is_an_address_fault():
-    machine = stopped(Store(segment=0), Fault.ADDRESS)
-    assert changed(machine, 0) == set()
+    machine = stop(Store(segment=0), Fault.ADDRESS)
+    assert change(machine, 0) == set()
 
 
 def test_an_empty_store_may_name_any_segment():
@@ -49,16 +49,16 @@ def test_an_empty_store_may_name_any_segment():
     Store(segment=5),
 ])
 def test_a_row_outside_its_window_is_an_address_fault(store):
-    machine = stopped(store, Fault.ADDRESS)
+    machine = stop(store, Fault.ADDRESS)
     allowed = set(range(8)) | {2, 130} | set(range((END - 64) // TILE, END // TILE))
-    assert changed(machine) <= allowed
+    assert change(machine) <= allowed
 
 
 @pytest.mark.parametrize("fields", [
     {"offset": 2}, {"stride": (1, 0)}, {"stride": (0, -2)}, {"offset": 3, "shape": (1, 0, 2)}])
 def test_bytes_between_tiles_are_an_alignment_fault_before_anything_is_written(fields):
-    machine = stopped(Store(segment=2, sram=7, **fields), Fault.ALIGNMENT, stall=0.0)
-    assert changed(machine, 2) == set()
+    machine = stop(Store(segment=2, sram=7, **fields), Fault.ALIGNMENT, stall=0.0)
+    assert change(machine, 2) == set()
 
 
 @pytest.mark.parametrize(("config", "store", "good"), [
@@ -86,7 +86,7 @@ def test_a_tile_outside_its_scratchpad_is_an_index_fault_and_is_not_read(config,
 def test_an_error_on_the_bus_is_a_fault_of_the_store_it_answers(response, stall, row):
     store = Store(segment=2, shape=(1, 3, 40), sram_pitch=(0, 40), stride=(0, 0x200))
     wrong = SEGMENT_BASES[2] + 0x200 * row + 16
-    stopped(store, Fault.WRITE_ERROR, errors={wrong: response}, stall=stall)
+    stop(store, Fault.WRITE_ERROR, errors={wrong: response}, stall=stall)
 
 
 def test_an_exclusive_okay_is_no_error():

@@ -85,12 +85,12 @@ def listed():
         {"start": 0, "body": 2, "again": 2, "done": 4}, {"model": "two words"})
 
 
-def squeezed(text):
+def squeeze(text):
     return [re.sub(r"  +", " ", line) for line in text.splitlines()]
 
 
 def test_a_listing_reads_like_this():
-    assert squeezed(disassemble(listed())) == squeezed(LISTING)
+    assert squeeze(disassemble(listed())) == squeeze(LISTING)
 
 
 def test_comments_of_a_listing_stand_in_one_column_within_a_block():

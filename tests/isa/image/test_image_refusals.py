@@ -25,7 +25,7 @@ IMAGE = to_bytes(Program(
     (Tensor("x", "io", 0, (8, 8)),), {"main": 1}, {"source": "a test"}))
 
 
-def resigned(data):
+def resign(data):
     """What someone with bad intent hands us: any bytes, with the right size and checksum."""
     data = bytearray(data)
     data[16:24] = len(data).to_bytes(8, "little")
@@ -33,7 +33,7 @@ def resigned(data):
     return bytes(data)
 
 
-def repacked(**contents):
+def repack(**contents):
     """The sample with the content of some sections replaced."""
     return pack([Section(each.name, np.frombuffer(contents.get(each.name, each.content.tobytes()),
                                                   np.uint8), each.alignment)
@@ -60,7 +60,7 @@ def test_errors_begin_with_the_path(tmp_path):
     for data, message in ((b"", "is empty"), (b"PK\3\4", "is not a program image"),
                           (IMAGE[:-1], "is truncated"), (IMAGE + b"\0", "goes on after its end"),
                           (IMAGE[:8] + b"\2" + IMAGE[9:], "has format version 2"),
-                          (IMAGE[:-1] + b"\1", "is damaged"), (repacked(code=b"x"), "section co")):
+                          (IMAGE[:-1] + b"\1", "is damaged"), (repack(code=b"x"), "section co")):
         path.write_bytes(data)
         for mapped in (True, False):
             with refuses(f"{path}: {message}"):
@@ -88,17 +88,17 @@ def test_a_huge_file_of_something_else_is_not_read(tmp_path):
         load(path, mapped=False)
 
 
-def extended(name, *, required):
+def extend(name, *, required):
     known = unpack(np.frombuffer(IMAGE, np.uint8))
     return pack([*known, Section(name, np.frombuffer(b"later", np.uint8), 16, required)])
 
 
 def test_an_unknown_section_is_passed_over_unless_it_is_required():
-    assert to_bytes(from_bytes(extended("debug", required=False))) == IMAGE
+    assert to_bytes(from_bytes(extend("debug", required=False))) == IMAGE
     with refuses("image: needs its section cpu.aarch64, which this program does not know"):
-        from_bytes(extended("cpu.aarch64", required=True))
+        from_bytes(extend("cpu.aarch64", required=True))
     with refuses("image: needs its section segment.8, which this program does not know"):
-        from_bytes(extended("segment.8", required=True))
+        from_bytes(extend("segment.8", required=True))
 
 
 def test_the_known_sections_must_be_as_documented():
@@ -128,7 +128,7 @@ def test_the_known_sections_must_be_as_documented():
 ])
 def test_hostile_content_is_refused_although_its_checksum_is_right(changes, message):
     with refuses(f"image: {message}"):
-        from_bytes(repacked(**changes))
+        from_bytes(repack(**changes))
 
 
 def test_absurd_numbers_in_a_file_allocate_nothing():
@@ -138,7 +138,7 @@ def test_absurd_numbers_in_a_file_allocate_nothing():
         for position, size in ((12, 4), (start + 28, 4), (start + 32, 8), (start + 40, 8)):
             for value in (1 << 8 * size - 1, (1 << 8 * size) - 1):
                 number = value.to_bytes(size, "little")
-                assert refusal(resigned(IMAGE[:position] + number + IMAGE[position + size:]))
+                assert refusal(resign(IMAGE[:position] + number + IMAGE[position + size:]))
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -171,7 +171,7 @@ def test_a_mutated_image_gives_a_program_or_an_error_of_one_line(edits, sign):
                 data = data[:position] + data[position + len(new):]
             case "insert":
                 data = data[:position] + new + data[position:]
-    message = refusal(resigned(data) if sign and len(data) > 64 else data)
+    message = refusal(resign(data) if sign and len(data) > 64 else data)
     assert "\n" not in message
     if not sign and data != IMAGE:
         assert message
@@ -186,11 +186,11 @@ def test_changed_metadata_gives_a_program_or_an_error_of_one_line(data):
         text[position:position + length] = data.draw(
             st.sampled_from([b"0", b"9", b"99999999999", b'"', b"{", b"]", b",", b"-1", b"\xff",
                              b"\\", b"null", b"1e9", b"NaN", b"a"]))
-    assert "\n" not in refusal(repacked(meta=bytes(text)))
+    assert "\n" not in refusal(repack(meta=bytes(text)))
 
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, 7))
 def test_any_word_is_an_instruction_or_refused(word, opcode):
-    data = repacked(code=bytes([opcode]) + word[1:])
+    data = repack(code=bytes([opcode]) + word[1:])
     if not refusal(data):
         stream.decode(from_bytes(data).code)

@@ -32,7 +32,7 @@ def build(description, contents=()):
     return metadata.build(description, CODE, dict(contents))
 
 
-def changed(path, value):
+def change(path, value):
     """The good description with one thing in it replaced."""
     description = json.loads(json.dumps(GOOD))
     *way, last = path
@@ -53,7 +53,7 @@ def test_a_description_survives_being_written_and_read():
 
 
 def test_the_order_of_labels_does_not_show_in_the_text():
-    backwards = changed(["labels"], dict(reversed(GOOD["labels"].items())))
+    backwards = change(["labels"], dict(reversed(GOOD["labels"].items())))
     assert metadata.text_of(backwards) == metadata.text_of(GOOD)
 
 
@@ -143,7 +143,7 @@ LONG = "x" * 1025
 ], ids=lambda value: ".".join(map(str, value)) if isinstance(value, list) else "")
 def test_a_wrong_value_is_refused_with_its_place(path, value, message):
     with refuses(message) as caught:
-        build(changed(path, value))
+        build(change(path, value))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -158,7 +158,7 @@ def test_every_field_of_the_configuration_must_be_there():
     for name in [each.name for each in fields(Config) if not each.metadata["omit_default"]]:
         others = {each: value for each, value in GOOD["config"].items() if each != name}
         with refuses(f"config has no {name}"):
-            build(changed(["config"], others))
+            build(change(["config"], others))
 
 
 def test_data_must_belong_to_a_segment():
@@ -180,7 +180,7 @@ places = st.sampled_from([
 
 @given(places, anything)
 def test_whatever_stands_anywhere_gives_a_program_or_an_error_of_one_line(path, value):
-    description = changed(path, value) if path else value
+    description = change(path, value) if path else value
     try:
         assert isinstance(build(description), Program)
     except MicrotronError as error:

@@ -17,7 +17,7 @@ def octets(content):
     return np.frombuffer(content, np.uint8)
 
 
-def resigned(data):
+def resign(data):
     """What someone with bad intent hands us: any bytes, with the right size and checksum."""
     data = bytearray(data)
     data[16:24] = len(data).to_bytes(8, "little")
@@ -39,7 +39,7 @@ def with_entry(index, **changes):
     start = HEADER.size + index * ENTRY.size
     fields = dict(zip(("name", "flags", "alignment", "offset", "size"),
                       ENTRY.unpack(SAMPLE[start:start + ENTRY.size]), strict=True)) | changes
-    return resigned(SAMPLE[:start] + ENTRY.pack(*fields.values()) + SAMPLE[start + ENTRY.size:])
+    return resign(SAMPLE[:start] + ENTRY.pack(*fields.values()) + SAMPLE[start + ENTRY.size:])
 
 
 def refuses(message):
@@ -114,11 +114,11 @@ def test_a_file_cut_anywhere_is_refused():
     (with_header(size=(1 << 64) - 1), "is truncated: it has"),
     (with_header(checksum=bytes(32)), "is damaged: its checksum is 0000000000000000…, but its "
                                       "content gives"),
-    (resigned(with_header(reserved=1)), "the reserved field of the header is 1, but must be 0"),
-    (resigned(with_header(sections=0)), "the sections end at byte 64, but the image has"),
-    (resigned(with_header(sections=65)), "the header says 65 sections, but"),
-    (resigned(with_header(sections=(1 << 32) - 1)), "the header says 4294967295 sections, but"),
-    (resigned(SAMPLE[:64]), "the header says 3 sections, but 64 bytes have room for 0"),
+    (resign(with_header(reserved=1)), "the reserved field of the header is 1, but must be 0"),
+    (resign(with_header(sections=0)), "the sections end at byte 64, but the image has"),
+    (resign(with_header(sections=65)), "the header says 65 sections, but"),
+    (resign(with_header(sections=(1 << 32) - 1)), "the header says 4294967295 sections, but"),
+    (resign(SAMPLE[:64]), "the header says 3 sections, but 64 bytes have room for 0"),
 ])
 def test_a_wrong_header_is_refused_in_words(data, message):
     with refuses(message):
@@ -141,8 +141,8 @@ def test_a_wrong_header_is_refused_in_words(data, message):
     (with_entry(1, size=(1 << 64) - 1), "section code: ends at byte 18446744073709555711, but"),
     (with_entry(1, size=65), "section notes: offset is 4160, but must be 4176"),
     (with_entry(2, size=4), "the sections end at byte 4164, but the image has 4165"),
-    (resigned(SAMPLE[:2000] + b"x" + SAMPLE[2001:]), "section code: the bytes before it, from 210"),
-    (resigned(SAMPLE + b"more"), "the sections end at byte 4165, but the image has 4169"),
+    (resign(SAMPLE[:2000] + b"x" + SAMPLE[2001:]), "section code: the bytes before it, from 210"),
+    (resign(SAMPLE + b"more"), "the sections end at byte 4165, but the image has 4169"),
 ])
 def test_a_wrong_table_is_refused_in_words_even_with_the_right_checksum(data, message):
     with refuses(message):
@@ -155,4 +155,4 @@ def test_no_edit_of_header_and_table_raises_anything_else(data):
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(8, HEADER.size + 3 * ENTRY.size - 1))
         changed[position] = data.draw(st.sampled_from([0, 1, 2, 16, 127, 128, 255]))
-    assert "\n" not in refusal(resigned(changed))
+    assert "\n" not in refusal(resign(changed))

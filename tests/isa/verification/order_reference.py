@@ -19,7 +19,7 @@ class OutsideError(Exception):
     """A tile or a micro-op that does not exist."""
 
 
-def walked(base, strides, loops):
+def walk(base, strides, loops):
     """The indices of an affine access, one by one."""
     for counters in product(*(range(count) for count in loops)):
         yield base + sum(stride * at for stride, at in zip(strides, counters, strict=True))
@@ -59,12 +59,12 @@ class Accesses:
     def _load(self, load):
         top, bottom, left, right = load.pad
         width, height = left + load.shape[2] + right, top + load.shape[1] + bottom
-        self.tiles(self.writes, load.buffer, walked(
+        self.tiles(self.writes, load.buffer, walk(
             load.sram, (load.sram_pitch, width, 1), (load.shape[0], height, width)))
         self.bytes(self.reads, load)
 
     def _store(self, store):
-        self.tiles(self.reads, store.buffer, walked(store.sram, (*store.sram_pitch, 1),
+        self.tiles(self.reads, store.buffer, walk(store.sram, (*store.sram_pitch, 1),
                                                     store.shape))
         self.bytes(self.writes, store)
 
@@ -81,8 +81,8 @@ class Accesses:
         for number, (dst, src, wgt, bias) in enumerate(self.uops[each] for each in used):
             self.tiles(self.writes, Buffer.ACC, [
                 index * counted[Buffer.ACC] // config.block_out
-                for index in walked(dst, gemm.dst_stride, gemm.loops)])
-            for index in walked(src, gemm.src_stride, gemm.loops):
+                for index in walk(dst, gemm.dst_stride, gemm.loops)])
+            for index in walk(src, gemm.src_stride, gemm.loops):
                 first = index * counted[Buffer.INP]             # lane, from the first tile on
                 if gemm.flags & GemmFlags.OUT:
                     self.tiles(self.reads, Buffer.OUT, [
@@ -91,31 +91,31 @@ class Accesses:
                 else:
                     self.tiles(self.reads, Buffer.INP, [first // config.block_in])
             self.tiles(self.reads, Buffer.WGT, [
-                index // rows for index in walked(wgt, gemm.wgt_stride, gemm.loops)])
+                index // rows for index in walk(wgt, gemm.wgt_stride, gemm.loops)])
             first_only = gemm.flags & GemmFlags.FIRST_UOP and number
             if gemm.flags & GemmFlags.BIAS and not first_only:
                 self.tiles(self.reads, Buffer.ACC, [bias])
 
     def _alu(self, alu):
         if alu.op != AluOp.MOVE:
-            self.tiles(self.reads, Buffer.ACC, walked(alu.lhs, alu.dst_stride, alu.loops))
-        self.tiles(self.reads, Buffer.ACC, walked(alu.rhs, alu.rhs_stride, alu.loops))
-        self.tiles(self.writes, alu.target, walked(alu.dst, alu.dst_stride, alu.loops))
+            self.tiles(self.reads, Buffer.ACC, walk(alu.lhs, alu.dst_stride, alu.loops))
+        self.tiles(self.reads, Buffer.ACC, walk(alu.rhs, alu.rhs_stride, alu.loops))
+        self.tiles(self.writes, alu.target, walk(alu.dst, alu.dst_stride, alu.loops))
 
     def _alui(self, alui):
         if alui.op != AluOp.MOVE:
-            self.tiles(self.reads, Buffer.ACC, walked(alui.src, alui.src_stride, alui.loops))
-        self.tiles(self.writes, alui.target, walked(alui.dst, alui.dst_stride, alui.loops))
+            self.tiles(self.reads, Buffer.ACC, walk(alui.src, alui.src_stride, alui.loops))
+        self.tiles(self.writes, alui.target, walk(alui.dst, alui.dst_stride, alui.loops))
 
     def _requantize(self, requantize):
         outer, middle, inner = requantize.loops
         target = Buffer.ACC if requantize.flags & RequantizeFlags.ACC else Buffer.OUT
-        self.tiles(self.reads, Buffer.ACC, walked(requantize.src, requantize.src_stride,
+        self.tiles(self.reads, Buffer.ACC, walk(requantize.src, requantize.src_stride,
                                                   requantize.loops))
         if middle and inner:
-            self.tiles(self.reads, Buffer.ACC, walked(
+            self.tiles(self.reads, Buffer.ACC, walk(
                 requantize.params, (requantize.params_stride, 1), (outer, 3)))
-        self.tiles(self.writes, target, walked(requantize.dst, requantize.dst_stride,
+        self.tiles(self.writes, target, walk(requantize.dst, requantize.dst_stride,
                                                requantize.loops))
 
     def _table(self, table):

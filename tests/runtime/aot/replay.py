@@ -147,7 +147,7 @@ def recorded(model: CompiledModel, inputs: Mapping[str, np.ndarray],
     return found
 
 
-def recorded_frames(model: CompiledModel,
+def record_frames(model: CompiledModel,
                     frames: Sequence[Mapping[str, np.ndarray]]) -> list[Recorded]:
     """Inferences one after the other."""
     states = {name: each.initial.array for name, each in model.states.items()}
@@ -178,7 +178,7 @@ def replay_frames(model: CompiledModel, frames: Sequence[Mapping[str, np.ndarray
                   folder: Path) -> str:
     """The same for frames one after the other."""
     PROCESSORS[processor].check()
-    found, symbol = recorded_frames(model, frames), symbol_of(model.name)
+    found, symbol = record_frames(model, frames), symbol_of(model.name)
     written = write_objects(model, TARGETS[processor], folder)
     blocks = {"input": [array for inputs in frames for array in inputs.values()],
               "output": [array for each in found for array in each.outputs.values()],

@@ -26,7 +26,7 @@ from ...cross import PROCESSORS
 from ...models import model_path, needs_models
 from ..stream_model import frames, right, stream_graph
 from .many_nodes import many_nodes
-from .replay import recorded_frames, replay, replay_frames
+from .replay import record_frames, replay, replay_frames
 
 DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
 # What kernels may leave to others: memory, a compiler's own library, and functions of real numbers.
@@ -34,7 +34,7 @@ OUTSIDE = re.compile(r"mem(cpy|set|move)|__\w+|(floor|ceil|trunc|sqrt|fma|fmod|r
                      r"|fmaximum|fminimum)f?")
 
 
-def hosted(graph, name="many nodes"):
+def host(graph, name="many nodes"):
     """A model that the CPU computes alone."""
     return CompiledModel(
         name=name, config=PRESETS["tiny"], memory=MemoryTiming(), inputs=dict(graph.inputs),
@@ -50,7 +50,7 @@ def digits():
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_nodes_of_every_kind_are_what_the_graph_means(processor, tmp_path):
     graph, inputs = many_nodes()
-    assert replay(hosted(graph), inputs, processor, tmp_path) == "equal"
+    assert replay(host(graph), inputs, processor, tmp_path) == "equal"
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -72,7 +72,7 @@ def test_a_network_that_remembers(stream, processor, tmp_path):
     model = stream
     given = [{"frame": each} for each in frames(4)]
     assert replay_frames(model, given, processor, tmp_path) == "equal"
-    assert [each.outputs["count"].tolist() for each in recorded_frames(model, given)] == [
+    assert [each.outputs["count"].tolist() for each in record_frames(model, given)] == [
         wanted["count"].tolist() for wanted in right(frames(4))]
 
 
@@ -91,7 +91,7 @@ def test_an_index_that_is_outside_ends_the_inference(tmp_path):
     builder.input("x", TensorType((3,), "float32"))
     builder.input("i", TensorType((2,), "int32"))
     builder.add("y", Gather(x="x", indices="i"))
-    model = hosted(builder.graph(("y",)), "outside")
+    model = host(builder.graph(("y",)), "outside")
     inputs = {"x": np.ones(3, "float32"), "i": np.array([0, 2], "int32")}
     assert replay(model, inputs, "rv32imac", tmp_path) == "equal"
     source = tmp_path / "main.c"
@@ -108,7 +108,7 @@ def test_an_index_that_is_outside_ends_the_inference(tmp_path):
 def test_objects_need_little_from_outside(processor, tmp_path):
     PROCESSORS[processor].check()
     graph, _ = many_nodes()
-    files = objects(hosted(graph), TARGETS[processor])
+    files = objects(host(graph), TARGETS[processor])
     tool = PROCESSORS[processor].compiler[0].replace("gcc", "nm")
     for name, content in files.items():
         if name.endswith(".o"):
@@ -143,6 +143,6 @@ def test_names_that_c_would_trip_over(tmp_path):
     builder = Builder("odd")
     builder.input('a "b" \\ */ ??/ é', TensorType((2, 2), "float32"))
     builder.add("y\n", Unary(kind=UnaryKind.NEG, x='a "b" \\ */ ??/ é'))
-    model = hosted(builder.graph(("y\n",)), "*/ odd \n name")
+    model = host(builder.graph(("y\n",)), "*/ odd \n name")
     inputs = {'a "b" \\ */ ??/ é': np.ones((2, 2), "float32")}
     assert replay(model, inputs, "aarch64", tmp_path) == "equal"

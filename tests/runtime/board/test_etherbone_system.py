@@ -42,7 +42,7 @@ def cable(request):
     if soft_processor(board) is None:
         simulated.read(1, STARTED)
     else:
-        started(simulated)
+        start(simulated)
     host = Host(simulated, bytes(map(int, WHERE.ip.split("."))))
     host.find()
     with relay(host, WHERE.port) as other:
@@ -50,7 +50,7 @@ def cable(request):
         yield other
 
 
-def started(board):
+def start(board):
     """Wait for the monitor, which starts memory and then says who it is."""
     text = b""
     while b"Microtron" not in text or not text.endswith(b"\n"):

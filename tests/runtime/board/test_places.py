@@ -17,7 +17,7 @@ from ..devices.test_device import plus_seven
 ULX3S = (FILES / "ulx3s.toml").read_text(encoding="utf-8")
 
 
-def replaced(key, value):
+def replace(key, value):
     """The file of a board with another value of a key."""
     lines = [f"{key} = {value}" if line.split(" = ")[0] == key else line
              for line in ULX3S.splitlines()]
@@ -47,7 +47,7 @@ def replaced(key, value):
 ])
 def test_facts_are_refused_as_they_are_when_a_board_is_built(tmp_path, key, value, message):
     path = tmp_path / "mine.toml"
-    path.write_text(replaced(key, value), encoding="utf-8")
+    path.write_text(replace(key, value), encoding="utf-8")
     if message:
         with pytest.raises(BoardError):
             load_board(path)

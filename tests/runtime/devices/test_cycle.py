@@ -34,7 +34,7 @@ from .test_rtl import FAULTS, MOODY, copying, is_copied, with_code
 BARRIER = Sync(action=SyncAction.BARRIER)
 
 
-def loaded(program, **options):
+def load(program, **options):
     device = CycleDevice(program.config, **options)
     device.load(program)
     return device
@@ -55,7 +55,7 @@ def complaint(kind, program, **options):
 @pytest.mark.parametrize("timing", [MemoryTiming(), MOODY], ids=["steady", "moody"])
 def test_a_report_equals_that_of_the_hardware(timing):
     program = copying()
-    device, hardware = loaded(program, timing=timing), RtlDevice(tiny, timing=timing)
+    device, hardware = load(program, timing=timing), RtlDevice(tiny, timing=timing)
     hardware.load(program)
     ours, theirs = device.run(), hardware.run()
     assert is_copied(device, program)
@@ -71,7 +71,7 @@ def test_random_programs_leave_the_memory_of_the_functional_simulator(seed):
     program = random_program(tiny, seed, length=30)
     expected = Functional(program)
     expected.run()
-    device = loaded(program, timing=MemoryTiming(stalls=seed * 10, seed=seed))
+    device = load(program, timing=MemoryTiming(stalls=seed * 10, seed=seed))
     device.run()
     for segment in program.segments:
         ours = device.read(Address(segment.name), segment.size)
@@ -81,7 +81,7 @@ def test_random_programs_leave_the_memory_of_the_functional_simulator(seed):
 def test_data_follow_the_order_in_which_instructions_started_not_the_program_s():
     program = copying()
     program = replace(program, code=program.code[[2, 1, 0, 3]])     # the store first, the load last
-    device = loaded(program)
+    device = load(program)
     start = device.run().timeline.start
     assert start[2] < start[1] < start[0]
     assert is_copied(device, program)
@@ -89,8 +89,8 @@ def test_data_follow_the_order_in_which_instructions_started_not_the_program_s()
 
 def test_without_data_time_passes_and_memory_stays():
     program = copying()
-    device = loaded(program, data=False)
-    assert device.run() == loaded(program).run()
+    device = load(program, data=False)
+    assert device.run() == load(program).run()
     assert not device.read(Address("output"), 160).any()
 
 
@@ -99,7 +99,7 @@ def test_without_data_time_passes_and_memory_stays():
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_told_in_the_hardware_s_words(name):
     program, message = FAULTS[name]
-    device = loaded(program)
+    device = load(program)
     with pytest.raises(ExecutionError, match=message) as caught:
         device.run()
     assert str(caught.value) == complaint(RtlDevice, program)
@@ -136,7 +136,7 @@ def test_after_a_fault_memory_holds_what_had_ended():
     code = [*copying().code, *encode([AluI(dst=9999), Sync()])]
     code[3:4] = encode([BARRIER])
     program = replace(copying(), code=np.array(code))
-    device = loaded(program)
+    device = load(program)
     with pytest.raises(ExecutionError, match=r"instruction 4 \(alui.*: index fault"):
         device.run()
     assert is_copied(device, program)
@@ -147,7 +147,7 @@ def test_micro_ops_are_those_that_memory_holds_when_the_run_begins():
         return encode_micro_ops([MicroOp(dst=dst)]).tobytes()
 
     code = [Load(buffer=Buffer.UOP, post=Engines.GEMM), Gemm(wait=Engines.LOAD), Sync()]
-    device = loaded(Program(tiny, encode(code), (
+    device = load(Program(tiny, encode(code), (
         Segment("micro_ops", 8, Access.READ, np.frombuffer(micro_ops(9999), np.uint8)),)))
     with pytest.raises(ExecutionError, match=r"instruction 1 \(gemm wait=load\): index fault"):
         device.run()
@@ -158,4 +158,4 @@ def test_micro_ops_are_those_that_memory_holds_when_the_run_begins():
 def test_memory_that_no_bus_could_reach_is_refused_when_it_is_loaded():
     segments = tuple(Segment(f"s{number}", 1 << 30) for number in range(4))
     with pytest.raises(ExecutionError, match=r"segment s3 does not fit: .* addresses have 32 bits"):
-        loaded(Program(tiny, encode([Sync()]), segments))
+        load(Program(tiny, encode([Sync()]), segments))

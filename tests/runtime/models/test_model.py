@@ -310,10 +310,10 @@ class Counting(NumpyBackend):
         self.asked.append(tuple(part.nodes))
         run = super().nodes(part)
 
-        def counted(inputs):
+        def count(inputs):
             self.runs += 1
             return run(inputs)
-        return counted
+        return count
 
     def pack(self, layout, type_):
         self.asked.append("pack")

@@ -176,7 +176,7 @@ def test_what_is_cancelled_before_its_turn_does_not_run(model):
     assert len(gate.seen) == 4
 
 
-def opened_late(session, gate):
+def open_late(session, gate):
     """Let nodes go on once the session is being closed."""
     while not session._is_closed:
         time.sleep(0.001)
@@ -190,7 +190,7 @@ def test_a_session_that_an_error_ends_does_not_finish_what_was_submitted(model):
         with model.session("functional", backend=gate) as session:
             futures.extend(session.submit(image(seed)) for seed in range(9))
             assert gate.arrived.wait(PATIENCE)
-            threading.Thread(target=opened_late, args=(session, gate)).start()
+            threading.Thread(target=open_late, args=(session, gate)).start()
             raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         interrupted()

@@ -17,7 +17,7 @@ VALUES = np.arange(-12, 12, dtype=np.int8).reshape(2, 3, 4)
 TENSOR = Tensor("x", "input", 0, VALUES.shape)
 
 
-def saved(array):
+def save(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
     return buffer.getvalue()
@@ -46,9 +46,9 @@ def refusal(path, content):
 
 
 @pytest.mark.parametrize("content", [
-    saved(VALUES), saved(np.asfortranarray(VALUES)), array_content(VALUES),
-    saved(VALUES).replace(b"\x93NUMPY\x01\x00v\x00", b"\x93NUMPY\x02\x00v\x00\x00\x00"),
-    saved(VALUES) + b"something behind it",
+    save(VALUES), save(np.asfortranarray(VALUES)), array_content(VALUES),
+    save(VALUES).replace(b"\x93NUMPY\x01\x00v\x00", b"\x93NUMPY\x02\x00v\x00\x00\x00"),
+    save(VALUES) + b"something behind it",
 ], ids=["rows first", "columns first", "ours", "version 2", "longer"])
 def test_values_come_back(tmp_path, content):
     (tmp_path / "x.npy").write_bytes(content)
@@ -57,7 +57,7 @@ def test_values_come_back(tmp_path, content):
 
 def test_a_pipe_is_read_as_a_file_is(tmp_path):
     reading, writing = os.pipe()
-    os.write(writing, saved(VALUES))
+    os.write(writing, save(VALUES))
     os.close(writing)
     assert np.array_equal(read_tensor(Path(f"/dev/fd/{reading}"), TENSOR), VALUES)
     os.close(reading)
@@ -66,17 +66,17 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path):
 @pytest.mark.parametrize(("content", "message"), [
     (b"", "not a .npy file"),
     (b"\x93NUMPY\x01\x00", "the header of this .npy file is damaged"),
-    (saved(VALUES)[:60], "the header of this .npy file is damaged"),
-    (saved(VALUES)[:-5], "has 19 bytes of data, but int8 of shape (2, 3, 4) takes 24"),
+    (save(VALUES)[:60], "the header of this .npy file is damaged"),
+    (save(VALUES)[:-5], "has 19 bytes of data, but int8 of shape (2, 3, 4) takes 24"),
     (pickle.dumps(VALUES), "not a .npy file"),
-    (saved(np.array([print], object)), "holds object of shape (1,), but tensor x is int8"),
+    (save(np.array([print], object)), "holds object of shape (1,), but tensor x is int8"),
     (zipped(x=VALUES), "holds several arrays (.npz), but one .npy array is wanted"),
     (zipped(x=VALUES)[:40], "holds several arrays (.npz), but one .npy array is wanted"),
-    (saved(VALUES.reshape(6, 4)), "holds int8 of shape (6, 4), but tensor x is int8 of shape "
+    (save(VALUES.reshape(6, 4)), "holds int8 of shape (6, 4), but tensor x is int8 of shape "
                                   "(2, 3, 4)"),
-    (saved(VALUES.astype(np.int64)), "holds int64 of shape (2, 3, 4), but tensor x is int8"),
-    (saved(VALUES.view("uint8")), "holds uint8 of shape"),
-    (saved(np.zeros((2, 3, 4), [("a", "i1"), ("b", "i1")])), "holds [('a', 'i1'), ('b', 'i1')]"),
+    (save(VALUES.astype(np.int64)), "holds int64 of shape (2, 3, 4), but tensor x is int8"),
+    (save(VALUES.view("uint8")), "holds uint8 of shape"),
+    (save(np.zeros((2, 3, 4), [("a", "i1"), ("b", "i1")])), "holds [('a', 'i1'), ('b', 'i1')]"),
     (claiming("{'descr': '|i1', 'fortran_order': False, 'shape': (1000000000000000,)}"),
      "holds int8 of shape (1000000000000000,)"),
     (claiming("{'descr': '|i1', 'fortran_order': False, 'shape': (-2, -3, 4)}"),
@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_named(tmp_path):
 
 def test_damaged_files_are_refused_or_hold_values(tmp_path):
     """Any byte of the header and of its length, and any length."""
-    rng, whole = random.Random(1), saved(VALUES)
+    rng, whole = random.Random(1), save(VALUES)
     path, refused = tmp_path / "x.npy", 0
     for _ in range(400):
         content = bytearray(whole)

@@ -32,11 +32,11 @@ class Program:
             for finder, count in zip(self.finders, iterations, strict=True)))
 
     def _noting(self, number):
-        def noted(table, places, body, first, last):
+        def note(table, places, body, first, last):
             assert table == TABLE
             self.ran[number].extend(range(first, last))
             return int(self.fails == number and first <= 5 < last)
-        return noted
+        return note
 
     def run(self, pool):
         return pool.run(RUN, TABLE, self.steps, 0, len(self.steps))

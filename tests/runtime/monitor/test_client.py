@@ -12,7 +12,7 @@ from microtron.runtime.monitor.protocol import Outcome, Status
 from .fake_monitor import BASE, SIZE, Fake
 
 
-def flipped(answer):
+def flip(answer):
     return answer[:7] + bytes([answer[7] ^ 4]) + answer[8:]
 
 
@@ -34,14 +34,14 @@ def test_text_between_frames_is_kept_for_people():
     assert bytes(monitor.text) == b"text \xa5 for people\r\n"
 
 
-@pytest.mark.parametrize("damage", [flipped, lambda answer: b"", lambda answer: answer[:-1],
+@pytest.mark.parametrize("damage", [flip, lambda answer: b"", lambda answer: answer[:-1],
                                     lambda answer: b"\xa5" + answer])
 def test_a_damaged_answer_is_asked_for_again(damage):
     assert Monitor(Fake([damage])).hello().clock_hz == 50_000_000
 
 
 def test_a_board_that_never_answers_is_given_up():
-    fake = Fake([flipped] * 9)
+    fake = Fake([flip] * 9)
     with pytest.raises(ExecutionError, match="the board does not answer hello; it said"):
         Monitor(fake).hello()
     assert len(fake.frames) == 3

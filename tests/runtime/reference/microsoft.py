@@ -17,7 +17,7 @@ def name(words: str) -> str:
     return " ".join(f"com.microsoft.{each}" for each in words.split())
 
 
-def stored(draw: Draw, shape: tuple[int, ...], kind: str, scale: float) -> list[np.ndarray]:
+def store(draw: Draw, shape: tuple[int, ...], kind: str, scale: float) -> list[np.ndarray]:
     """A quantized tensor, its scale, a power of two, and its zero point."""
     return [draw.whole(shape, kind), np.array(scale, np.float32), draw.whole((), kind, 0, 20)]
 
@@ -51,14 +51,14 @@ def quantized(draw: Draw, op: str) -> Node:
 
 @node(name("DequantizeLinear"))
 def dequantized(draw: Draw, op: str) -> Node:
-    return Own(stored(draw, draw.shape(1), draw.one(*BYTES), 0.25))
+    return Own(store(draw, draw.shape(1), draw.one(*BYTES), 0.25))
 
 
 @node(name("QLinearAdd QLinearMul"))
 def of_two(draw: Draw, op: str) -> Node:
     shape, kind = draw.shape(1, least=1), draw.one(*BYTES)
-    return Own([*stored(draw, shape, kind, 0.5), *stored(draw, shape, kind, 0.25),
-                *stored(draw, (), kind, 2.0)[1:]], atol=1)      # ties are rounded another way
+    return Own([*store(draw, shape, kind, 0.5), *store(draw, shape, kind, 0.25),
+                *store(draw, (), kind, 2.0)[1:]], atol=1)      # ties are rounded another way
 
 
 @node(name("QLinearLeakyRelu QLinearSigmoid QLinearSoftmax"))
@@ -68,16 +68,16 @@ def of_one(draw: Draw, op: str) -> Node:
     attributes = {"alpha": 0.25} if op.endswith("Relu") else {}
     if op.endswith("Softmax"):
         attributes = {"opset": 13, "axis": -1}
-    return Own([*stored(draw, shape, kind, 0.125), *(
-        stored(draw, (), kind, 0.125)[1:] if op.endswith("Relu") else out)], attributes, atol=1)
+    return Own([*store(draw, shape, kind, 0.125), *(
+        store(draw, (), kind, 0.125)[1:] if op.endswith("Relu") else out)], attributes, atol=1)
 
 
 @node(name("QLinearAveragePool QLinearGlobalAveragePool"))
 def pools(draw: Draw, op: str) -> Node:
     kind = draw.one(*BYTES)
-    x = stored(draw, (1, draw.number(1, 3), draw.number(2, 4), draw.number(2, 4)), kind, 0.25)
+    x = store(draw, (1, draw.number(1, 3), draw.number(2, 4), draw.number(2, 4)), kind, 0.25)
     attributes = {"channels_last": 0} if "Global" in op else {"kernel_shape": [2, 2]}
-    return Own([*x, *stored(draw, (), kind, 0.5)[1:]], attributes, atol=1)
+    return Own([*x, *store(draw, (), kind, 0.5)[1:]], attributes, atol=1)
 
 
 @node(name("QLinearReduceMean"))
@@ -85,7 +85,7 @@ def means(draw: Draw, op: str) -> Node:
     shape, kind = draw.shape(1, least=1), draw.one(*BYTES)
     """Which ONNX Runtime only describes."""
     axes, keep = np.array([draw.axis(shape)]), draw.number(0, 1)
-    return Node([*stored(draw, shape, kind, 0.25), *stored(draw, (), kind, 0.5)[1:]],
+    return Node([*store(draw, shape, kind, 0.25), *store(draw, (), kind, 0.5)[1:]],
                 {"axes": axes.tolist(), "keepdims": keep}, atol=1, meaning=(
         helper.make_node("Constant", [], ["axes"], value=numpy_helper.from_array(axes)),
         helper.make_node("DequantizeLinear", ["x0", "x1", "x2"], ["real"]),
@@ -96,17 +96,17 @@ def means(draw: Draw, op: str) -> Node:
 @node(name("QLinearConcat"))
 def joined(draw: Draw, op: str) -> Node:
     shape, kind = draw.shape(1, least=1), draw.one(*BYTES)
-    parts = [each for _ in range(draw.number(1, 3)) for each in stored(draw, shape, kind, 0.25)]
-    return Own([*stored(draw, (), kind, 0.5)[1:], *parts], {"axis": draw.axis(shape)}, atol=1)
+    parts = [each for _ in range(draw.number(1, 3)) for each in store(draw, shape, kind, 0.25)]
+    return Own([*store(draw, (), kind, 0.5)[1:], *parts], {"axis": draw.axis(shape)}, atol=1)
 
 
 @node(name("QGemm"))
 def sums_of_products(draw: Draw, op: str) -> Node:
     rows, depth, columns = draw.shape(3, 3, least=1)
     kind = draw.one(*BYTES)
-    weights = stored(draw, (depth, columns), "int8", 0.25)
-    return Own([*stored(draw, (rows, depth), kind, 0.5), *weights[:2], np.array(0, np.int8), None,
-                *stored(draw, (), kind, 8.0)[1:]], atol=1)
+    weights = store(draw, (depth, columns), "int8", 0.25)
+    return Own([*store(draw, (rows, depth), kind, 0.5), *weights[:2], np.array(0, np.int8), None,
+                *store(draw, (), kind, 8.0)[1:]], atol=1)
 
 
 @node(name("DynamicQuantizeMatMul"))
@@ -123,6 +123,6 @@ def products_quantized_as_needed(draw: Draw, op: str) -> Node:
 def real_products(draw: Draw, op: str) -> Node:
     rows, depth, columns = draw.shape(3, 3, least=1)
     kind = draw.one(*BYTES)
-    left = stored(draw, (rows, depth), kind, 0.5)
-    right = stored(draw, (depth, columns), "int8", 0.25)
+    left = store(draw, (rows, depth), kind, 0.5)
+    right = store(draw, (depth, columns), "int8", 0.25)
     return Own([left[0], right[0], left[1], right[1], left[2], np.array(0, np.int8)])

@@ -16,7 +16,7 @@ from microtron.compiler.frontends.onnx.operator_table import supported_operators
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.runtime.models.onnx_backend import roomy_outputs, specialize, used_rows
 
-from ...compiler.cpu.machine import computed
+from ...compiler.cpu.machine import compute
 from . import elements, images, microsoft, moves, steps, sums  # noqa: F401  (register nodes)
 from .nodes import NODES, Draw, expected, model_of
 
@@ -27,7 +27,7 @@ def check(name: str, seed: int) -> None:
     drawn = NODES[name](Draw(zlib.crc32(f"{name} {seed}".encode())), name)
     model, arrays = model_of(name, drawn)
     graph = specialize(model, arrays, [])
-    found = computed(run_passes(graph), arrays)
+    found = compute(run_passes(graph), arrays)
     if roomy_outputs(graph):
         found = [used_rows(each) for each in found]
     for one, other in zip(found, expected(name, drawn), strict=True):

@@ -72,12 +72,12 @@ def test_a_profile_scales_numbers_that_are_too_long(capsys, factor, title):
     found = lines(capsys)
     assert f"{title} of each engine" in found
     for engine in engines:
-        assert any(line.startswith("│ working") and f" {_scaled(engine.working, title)} " in line
+        assert any(line.startswith("│ working") and f" {_scale(engine.working, title)} " in line
                    for line in found)
     assert any(f"{waits[0].cycles:,} │ {waits[0].position} " in line for line in found)
 
 
-def _scaled(number, title):
+def _scale(number, title):
     units = {"Thousands": 10 ** 3, "Millions": 10 ** 6, "Billions": 10 ** 9, "Trillions": 10 ** 12}
     return f"{number / units.get(title.split()[0], 1):,.0f}"
 

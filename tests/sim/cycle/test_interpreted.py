@@ -8,7 +8,7 @@ from microtron.sim.cycle.prepared_program import prepare
 from microtron.sim.cycle.run import run_cycles
 from microtron.testing.campaign import valid_case, wrong_case
 
-from ..llvm.interpreted import interpreted
+from ..llvm.interpreted import interpret
 
 
 @pytest.mark.parametrize("skip", [True, False])
@@ -18,7 +18,7 @@ def test_compiled_code_does_what_python_does(make, seed, skip, monkeypatch):
     case = make(tiny, seed)
     options = {"timing": case.timing, "failing": case.failing, "limit": case.limit, "skip": skip}
     ours = run_cycles(case.program, **options)
-    monkeypatch.setattr(loop, "compiled", interpreted(loop.compiled))
+    monkeypatch.setattr(loop, "compiled", interpret(loop.compiled))
     theirs = run_cycles(case.program, **options)
     assert (ours.cycles, ours.counters, ours.fault, ours.stuck, ours.most_tokens) == (
         theirs.cycles, theirs.counters, theirs.fault, theirs.stuck, theirs.most_tokens)
@@ -32,7 +32,7 @@ def test_programs_are_decoded_as_python_does(make, seed, monkeypatch):
     program = make(tiny, seed).program
     ours = prepare(program, tiny)
     for name in ("_fill", "_list"):
-        monkeypatch.setattr(decode_program, name, interpreted(getattr(decode_program, name)))
+        monkeypatch.setattr(decode_program, name, interpret(getattr(decode_program, name)))
     theirs = prepare(program, tiny)
     assert ours.code.tobytes() == theirs.code.tobytes()
     for one, other in ((ours.positions, theirs.positions),

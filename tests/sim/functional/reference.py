@@ -38,7 +38,7 @@ def half_away(exact):
     return floor(exact + Fraction(1, 2)) if exact >= 0 else -floor(-exact + Fraction(1, 2))
 
 
-def scaled(value, multiplier, shift, flags):
+def scale(value, multiplier, shift, flags):
     shift %= 64
     exact = Fraction(value * multiplier)
     if flags & RequantizeFlags.EVEN:
@@ -66,7 +66,7 @@ def counters(loops):
             for inner in range(loops[2])]
 
 
-def walked(base, strides, at):
+def walk(base, strides, at):
     return base + sum(stride * counter for stride, counter in zip(strides, at, strict=True))
 
 
@@ -138,7 +138,7 @@ class Reference:
                 for column in range(width):
                     to = load.sram + plane * load.sram_pitch + row * width + column
                     if top <= row < top + y and left <= column < left + x:
-                        at = walked(load.offset, load.stride, (plane, row - top)) + (
+                        at = walk(load.offset, load.stride, (plane, row - top)) + (
                             column - left) * self.config.tile_bytes(load.buffer)
                         tile = self.tile_in_dram(load.buffer, load.segment, at)
                     else:
@@ -161,8 +161,8 @@ class Reference:
         for plane in range(store.shape[0]):
             for row in range(store.shape[1]):
                 for column in range(store.shape[2]):
-                    source = walked(store.sram, store.sram_pitch, (plane, row)) + column
-                    at = walked(store.offset, store.stride, (plane, row)) + (
+                    source = walk(store.sram, store.sram_pitch, (plane, row)) + column
+                    at = walk(store.offset, store.stride, (plane, row)) + (
                         column * self.config.tile_bytes(store.buffer))
                     width = self.bits[store.buffer] // 8
                     tile = self.tile(store.buffer, source)
@@ -186,9 +186,9 @@ class Reference:
         for at in counters(gemm.loops):
             for step in range(gemm.count):
                 uop = self.tile(Buffer.UOP, gemm.uop + step)
-                dst = walked(uop[0, 0], gemm.dst_stride, at)
-                index = walked(uop[0, 1], gemm.src_stride, at)
-                weight = walked(uop[0, 2], gemm.wgt_stride, at)
+                dst = walk(uop[0, 0], gemm.dst_stride, at)
+                index = walk(uop[0, 1], gemm.src_stride, at)
+                weight = walk(uop[0, 2], gemm.wgt_stride, at)
                 if gemm.flags & GemmFlags.DEPTHWISE:
                     src = self.group_of(gemm, index)
                     groups = self.config.block_out // self.lanes
@@ -236,8 +236,8 @@ class Reference:
             raise OutsideError("window_taps", self.config.window_taps)
         uop = self.tile(Buffer.UOP, window.uop) if 0 not in window.loops else {}
         for at in counters(window.loops):
-            src = self.group_of(window, walked(uop[0, 1], window.src_stride, at))
-            weight = walked(uop[0, 2], window.wgt_stride, at)
+            src = self.group_of(window, walk(uop[0, 1], window.src_stride, at))
+            weight = walk(uop[0, 2], window.wgt_stride, at)
             wgt = self.tile(Buffer.WGT, weight // self.config.block_out)
             if weight % 4:
                 raise OutsideError("group of rows", weight)
@@ -249,7 +249,7 @@ class Reference:
             done = {place: begun.get(place, 0) + each for place, each in taps[1].items()}
             begun = taps[0]
             if at[2] >= 2:
-                dst = walked(uop[0, 0], window.dst_stride, (*at[:2], at[2] - 2))
+                dst = walk(uop[0, 0], window.dst_stride, (*at[:2], at[2] - 2))
                 groups = self.config.block_out // self.lanes
                 dst, first = dst // groups, dst % groups * self.lanes
                 before = self.start_of_sum(window, dst, uop[0, 3], at, 0)
@@ -271,10 +271,10 @@ class Reference:
 
     def alu(self, alu):
         for at in counters(alu.loops):
-            right = self.tile(Buffer.ACC, walked(alu.rhs, alu.rhs_stride, at))
+            right = self.tile(Buffer.ACC, walk(alu.rhs, alu.rhs_stride, at))
             left = right if alu.op == AluOp.MOVE else self.tile(
-                Buffer.ACC, walked(alu.lhs, alu.dst_stride, at))
-            self.write(alu.target, walked(alu.dst, alu.dst_stride, at),
+                Buffer.ACC, walk(alu.lhs, alu.dst_stride, at))
+            self.write(alu.target, walk(alu.dst, alu.dst_stride, at),
                        {place: operate(alu.op, left[place], right[place]) for place in right})
 
     def alui(self, alui):
@@ -282,8 +282,8 @@ class Reference:
             rows, lanes = self.shape[Buffer.ACC]
             left = {(row, lane): 0 for row in range(rows) for lane in range(lanes)}
             if alui.op != AluOp.MOVE:
-                left = self.tile(Buffer.ACC, walked(alui.src, alui.src_stride, at))
-            self.write(alui.target, walked(alui.dst, alui.dst_stride, at),
+                left = self.tile(Buffer.ACC, walk(alui.src, alui.src_stride, at))
+            self.write(alui.target, walk(alui.dst, alui.dst_stride, at),
                        {place: operate(alui.op, left[place], alui.immediate) for place in left})
 
     def requantize(self, requantize):
@@ -295,17 +295,17 @@ class Reference:
                 first = requantize.params + requantize.params_stride * at[0]
                 bias, multiplier, shift = (self.tile(Buffer.ACC, first + each)
                                            for each in range(3))
-            value = self.tile(Buffer.ACC, walked(requantize.src, requantize.src_stride, at))
+            value = self.tile(Buffer.ACC, walk(requantize.src, requantize.src_stride, at))
             result = {}
             for place in value:
-                result[place] = scaled(wrap(value[place] + bias[place]), multiplier[place],
+                result[place] = scale(wrap(value[place] + bias[place]), multiplier[place],
                                        shift[place], requantize.flags)
                 if not requantize.flags & RequantizeFlags.WIDE:
                     result[place] = clamp(result[place] + requantize.zero_point, requantize.low,
                                           requantize.high)
                 if requantize.flags & RequantizeFlags.LOOKUP:
                     result[place] = self.tables.get((requantize.flags // 32, result[place]), 0)
-            self.write(target, walked(requantize.dst, requantize.dst_stride, at), result)
+            self.write(target, walk(requantize.dst, requantize.dst_stride, at), result)
 
     def table(self, table):
         """Tile by tile, lane by lane, byte by byte."""

@@ -62,12 +62,12 @@ class Fields:
         assert self.array[name] == value
 
 
-def interpreted(entry):
+def interpret(entry):
     """As an entry of compiled code, without compiling anything."""
-    return lambda *given: entry.function(*map(_checked, entry.kinds.values(), given))
+    return lambda *given: entry.function(*map(_check, entry.kinds.values(), given))
 
 
-def _checked(kind, value):
+def _check(kind, value):
     if isinstance(value, BoundArray):
         same = value.array.dtype == kind.dtype
         value = value.array if same else np.ndarray(kind.shape, kind.dtype, value.array)
@@ -77,6 +77,6 @@ def _checked(kind, value):
         case Record():
             return Fields(value)
         case tuple():
-            return type(kind)._make(map(_checked, kind, value))
+            return type(kind)._make(map(_check, kind, value))
     assert kind is NUMBER
     return int(value)

@@ -13,7 +13,7 @@ from microtron.sim.llvm.decorators import Blank, inline, noinline
 from microtron.sim.llvm.entry import Entry, bind_array, entry_of
 from microtron.sim.llvm.values import NUMBER, Array, Record
 
-from .interpreted import interpreted
+from .interpreted import interpret
 
 TABLE = np.array([[3, 1, 4], [1, 5, 9]])
 FACTOR = np.uint8(7)
@@ -55,7 +55,7 @@ def deciding(a: int, b: int) -> int:
     return (a and b) * 3 + (a or b) * 5 + (not a) + ((a > 0 and b > 0) or a == b) + bool(a)
 
 
-def chosen(a: int, b: int) -> int:
+def choose(a: int, b: int) -> int:
     one, other = (a, b) if a < b else (b, a)
     return min(a, b, 4) * 100 + max(a, -b) + one - other * 3
 
@@ -111,7 +111,7 @@ def calls(a: int, b: int) -> int:
 
 
 small = st.integers(-12, 12)
-FUNCTIONS = (operators, divisions, comparisons, deciding, chosen, branches, loops, calls)
+FUNCTIONS = (operators, divisions, comparisons, deciding, choose, branches, loops, calls)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_memory_is_that_of_numpy(number):
 
     ours, theirs = memory(), memory()
     entry = compiled(records, **RECORDS)
-    assert entry(*ours, number) == interpreted(entry)(*theirs, number)
+    assert entry(*ours, number) == interpret(entry)(*theirs, number)
     for one, other in zip(ours, theirs, strict=True):
         assert one.tobytes() == other.tobytes()
 
@@ -196,17 +196,17 @@ def test_arrays_that_are_known_are_the_same_arrays():
         pickle.dumps(given[0])
 
 
-def copied(table: object) -> int:
+def copy(table: object) -> int:
     table[:100] = table[100:200]
     return table[0]
 
 
 def test_memory_is_copied_without_a_call():
-    text = Entry(copied, {"table": Array(np.dtype(np.int64), (200,))}, name="test",
+    text = Entry(copy, {"table": Array(np.dtype(np.int64), (200,))}, name="test",
                  sources="").text()
     assert "memcpy" not in assembly(text)
     table = np.arange(200)
-    assert compiled(copied, table=Array(np.dtype(np.int64), (200,)))(table) == 100
+    assert compiled(copy, table=Array(np.dtype(np.int64), (200,)))(table) == 100
     assert table.tolist() == [*range(100, 200), *range(100, 200)]
 
 

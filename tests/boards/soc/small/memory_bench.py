@@ -11,7 +11,7 @@ from microtron.boards.soc.small.sdr_chip import Chip, read_chip
 from microtron.isa.config import Config
 
 from ....hw.simulate import kept, simulate
-from .sdram import Sdram, Times, connected
+from .sdram import Sdram, Times, connect
 
 BASE = 0x4000_0000
 BUS = Config(block_in=2, block_out=2)           # only its bus counts: 64 bits
@@ -55,7 +55,7 @@ class Bench:
 
     def run(self, *testbenches, limit: int = LIMIT):
         simulate(self.unit, *testbenches, limit=limit,
-                 background=(connected(self.sdram, self.unit.pins),))
+                 background=(connect(self.sdram, self.unit.pins),))
 
     def page(self, part: int) -> int:
         """The address of one of a few grids, all over memory, in a part of each 3 × 512 bytes."""

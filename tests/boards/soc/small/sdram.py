@@ -140,7 +140,7 @@ class Sdram:
         self.last["mode"] = self.now
 
 
-def connected(chip: Sdram, pins: object) -> Callable[[object], object]:
+def connect(chip: Sdram, pins: object) -> Callable[[object], object]:
     """A testbench that is the chip on a controller's pins."""
     async def run(ctx):         # type: ignore[no-untyped-def]
         outputs = (pins.command, pins.bank, pins.address, pins.mask, pins.data, pins.drives)

@@ -25,10 +25,10 @@ seeds = st.integers(0, 1 << 16)
 def shapes(least: int = 0, most: int = 4, smallest: int = 0, largest: int = 5) -> Any:
     """Few numbers; of machine code also many along one axis: whole vectors, and what is left."""
     few = st.lists(st.integers(smallest, largest), min_size=least, max_size=most).map(tuple)
-    return few | st.builds(_lengthened, few, st.sampled_from(LONG), seeds) if CHOICE else few
+    return few | st.builds(_lengthen, few, st.sampled_from(LONG), seeds) if CHOICE else few
 
 
-def _lengthened(shape: tuple[int, ...], size: int, seed: int) -> tuple[int, ...]:
+def _lengthen(shape: tuple[int, ...], size: int, seed: int) -> tuple[int, ...]:
     long = seed % max(1, len(shape))
     return tuple(size if axis == long else min(each, 2) for axis, each in enumerate(shape))
 

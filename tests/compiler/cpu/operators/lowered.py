@@ -47,7 +47,7 @@ def lowered(operation: Operation, result: TensorType, values: list[Value],
     """What its expression, or its nest, says. Operands in some places are constants."""
     known = [value.array if place in constant else None for place, value in enumerate(values)]
     if type(operation) in NEST_LOWERINGS:
-        return _interpreted(operation, result, values, known)
+        return _interpret(operation, result, values, known)
     operands = [Operand(value.type, Tensor(f"x{place}", value.type.shape, value.type.dtype), array)
                 for place, (value, array) in enumerate(zip(values, known, strict=True))]
     found = LOWERINGS[type(operation)](operation, result, *operands)
@@ -57,7 +57,7 @@ def lowered(operation: Operation, result: TensorType, values: list[Value],
                              for operand, value in zip(operands, values, strict=True)})
 
 
-def _interpreted(operation: Operation, result: TensorType, values: list[Value],
+def _interpret(operation: Operation, result: TensorType, values: list[Value],
                  known: list[Array | None]) -> Array:
     operands = [BufferOperand(value.type, Buffer(f"x{place}", value.type.shape, value.type.dtype),
                               array)

@@ -54,7 +54,7 @@ def settings(kind, channels, seed, rounding):
     return {"scales": scales, "rounding": rounding, "low": -100.0}, str(dtype), RESULT
 
 
-def biased(kind, channels, seed):
+def add_bias(kind, channels, seed):
     rng = np.random.default_rng(seed + 5)
     if rng.random() < 0.4:
         return ()
@@ -70,7 +70,7 @@ def test_matrix_products(shape, depth, kind, seed, rounding):
     left = operand((*repeated(batch, seed), rows, depth), kind, seed)
     right = operand((*(() if rng.random() < 0.5 else batch), depth, columns), kind, seed + 1, -1)
     given_settings, dtype, known = settings(kind, columns, seed, rounding)
-    bias = biased(kind, columns, seed)
+    bias = add_bias(kind, columns, seed)
     operation = MatMul(left="l", right="r", bias="b" if bias else None, **given_settings)
     result = TensorType(operation.infer(left.type, right.type).shape, dtype, known)
     check(operation, left, right, *bias, result=result, constant=(1,) if seed % 2 else (),
@@ -100,7 +100,7 @@ def test_convolutions(n, sides, kernel, groups, depth, outputs, window, kind, se
     x = operand(image(n, sides, depth * groups, window["channel_axis"]), kind, seed)
     weights = operand((outputs * groups, depth, *kernel), kind, seed + 1, 0)
     given_settings, dtype, known = settings(kind, outputs * groups, seed, rounding)
-    bias = biased(kind, outputs * groups, seed)
+    bias = add_bias(kind, outputs * groups, seed)
     operation = (TransposedConv if transposed else Conv)(
         x="x", weights="w", bias="b" if bias else None, groups=groups, **window,
         **({"output_padding": (seed % 2, seed // 2 % 2)} if transposed else {}), **given_settings)

@@ -42,7 +42,7 @@ def test_the_largest_in_order(shape, dtype, seed, largest, in_order, after):
     check(operation, x, result=TensorType(operation.infer(x.type).shape, after))
 
 
-def joined(kind, dtype):
+def join(kind, dtype):
     return kind if dtype != "bool" or kind not in (ScatterKind.ADD, ScatterKind.MUL) else (
         ScatterKind.REPLACE)
 
@@ -54,7 +54,7 @@ def test_scatter_elements(shape, dtype, seed, kind):
     some = [int(rng.integers(0, size + 1)) for size in shape]
     some[axis] = int(rng.integers(0, 6))
     indices = rng.integers(-shape[axis], shape[axis], some).astype(rng.choice(["int32", "int64"]))
-    check(ScatterElements(x="x", indices="i", updates="u", axis=axis, kind=joined(kind, dtype)),
+    check(ScatterElements(x="x", indices="i", updates="u", axis=axis, kind=join(kind, dtype)),
           value(shape, dtype, seed), typed(indices), value(tuple(some), dtype, seed + 1))
 
 
@@ -63,7 +63,7 @@ def test_scatter_nd(shape, places, dtype, seed, kind):
     rng = np.random.default_rng(seed)
     depth = int(rng.integers(1, len(shape) + 1))
     indices = np.stack([rng.integers(-size, size, places) for size in shape[:depth]], axis=-1)
-    check(ScatterNd(x="x", indices="i", updates="u", kind=joined(kind, dtype)),
+    check(ScatterNd(x="x", indices="i", updates="u", kind=join(kind, dtype)),
           value(shape, dtype, seed), typed(indices),
           value((*places, *shape[depth:]), dtype, seed + 1))
 

@@ -97,7 +97,7 @@ def integers():
          constant("b", np.int32([1, 2, 3]))])
 
 
-def altered_bytes(data, rng):
+def alter_bytes(data, rng):
     """Bytes changed, left out, repeated or cut off."""
     found = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 5))):
@@ -116,7 +116,7 @@ def altered_bytes(data, rng):
     return bytes(found)
 
 
-def altered_fields(data, rng):
+def alter_fields(data, rng):
     """Numbers, names and types of a well-formed model changed to others."""
     found = ModelProto.FromString(data)
     graph = found.graph
@@ -171,7 +171,7 @@ def main(seed, count):
         read_onnx(each)                     # as they are, all are good
     read = 0
     for number in range(count):
-        alter = altered_bytes if rng.random() < 0.3 else altered_fields
+        alter = alter_bytes if rng.random() < 0.3 else alter_fields
         data = alter(rng.choice(seeds), rng)
         limited(SECONDS)
         try:

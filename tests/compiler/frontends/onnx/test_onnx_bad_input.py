@@ -266,7 +266,7 @@ def test_time_grows_no_faster_than_the_file():
     assert int(done.stdout) == 20_001
 
 
-def altered(seed, count):
+def alter(seed, count):
     """In a process of its own, whose time and memory have limits."""
     done = subprocess.run([sys.executable, FUZZ, str(seed), str(count)], capture_output=True,
                           text=True)
@@ -275,10 +275,10 @@ def altered(seed, count):
 
 
 def test_altered_models_are_read_or_refused_in_one_line():
-    altered(0, QUICK)
+    alter(0, QUICK)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_many_altered_models_are_read_or_refused_in_one_line(seed):
-    altered(seed, LONG // 4)
+    alter(seed, LONG // 4)

@@ -41,7 +41,7 @@ class Export:
         return graph_model(self.nodes, inputs, ["y"], self.constants)
 
 
-def compared(model, inputs, shapes, *, nodes):
+def compare(model, inputs, shapes, *, nodes):
     """Our outputs and those of ONNX Runtime are near, before and after all passes."""
     data = model.SerializeToString()
     right = runtime(data).run(None, inputs)[0]
@@ -101,7 +101,7 @@ def test_an_encoder_of_words():
         helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "words"])
         for name in ("ids", "mask")], export("Tanh", pooled))
     ids = rng.integers(0, WORDS, (1, 7))
-    compared(model, {"ids": ids, "mask": (ids % 5 > 0).astype(np.int64)}, {"ids": (1, 7)}, nodes=45)
+    compare(model, {"ids": ids, "mask": (ids % 5 > 0).astype(np.int64)}, {"ids": (1, 7)}, nodes=45)
 
 
 def test_shuffled_channels_and_a_head_of_a_detector():
@@ -127,4 +127,4 @@ def test_shuffled_channels_and_a_head_of_a_detector():
     model = export.model([helper.make_tensor_value_info("x", TensorProto.FLOAT,
                                                         ["n", 3, "h", "w"])], flat)
     x = rng.normal(size=(2, 3, 8, 6)).astype(np.float32)
-    compared(model, {"x": x}, {"x": x.shape}, nodes=9)
+    compare(model, {"x": x}, {"x": x.shape}, nodes=9)

@@ -21,7 +21,7 @@ OPTIMIZED = {("ELU", "int8"), ("ELU", "float32"), ("CEIL", "float32"), ("ROUND",
 ONE_OFF = {("RESIZE_BILINEAR", "uint8"), ("SUM", "int8"), ("GELU", "int8"), ("GELU", "uint8")}
 
 
-def drawn(name, dtype, seed):
+def draw(name, dtype, seed):
     """A model's file and numbers for its inputs."""
     rng = np.random.default_rng([seed, *f"{name} {dtype}".encode()])
     model, arrays = CASES[name, dtype](rng, dtype, name)
@@ -43,7 +43,7 @@ def agree(name, dtype, found, data, arrays):
 
 
 def check(name, dtype, seed):
-    data, arrays = drawn(name, dtype, seed)
+    data, arrays = draw(name, dtype, seed)
     graph = read_tflite(data, "random.tflite")
     found = evaluate(graph, dict(zip(graph.inputs, arrays, strict=True)))
     agree(name, dtype, [found[each] for each in graph.outputs], data, arrays)

@@ -62,7 +62,7 @@ def cases():
     return sorted(path.stem for path in suite(SUITE).glob("*.tflite")) if MODELS else []
 
 
-def stored(name, number, type_):
+def store(name, number, type_):
     """An array of the suite: a byte, then its numbers."""
     data = (suite(SUITE) / f"{name}.{number}").read_bytes()[1:]
     return np.frombuffer(data, type_.dtype).reshape(type_.shape)
@@ -70,10 +70,10 @@ def stored(name, number, type_):
 
 def compare(name):
     graph = read_model(suite(SUITE) / f"{name}.tflite")
-    found = evaluate(graph, {tensor: stored(name, f"inp{index}", type_)
+    found = evaluate(graph, {tensor: store(name, f"inp{index}", type_)
                              for index, (tensor, type_) in enumerate(graph.inputs.items())})
     for index, tensor in enumerate(graph.outputs):
-        right = stored(name, f"out{index}", graph.type_of(tensor))
+        right = store(name, f"out{index}", graph.type_of(tensor))
         np.testing.assert_allclose(found[tensor], right, rtol=1e-5, atol=1e-6)
 
 

@@ -16,12 +16,12 @@ ALL = (*QUANTIZED, "float32")
 
 def case(*names, dtypes=ALL):
     """Declare a function that makes models: (rng, dtype, name) → a model and inputs."""
-    def declared(function):
+    def declare(function):
         for name in names:
             for dtype in dtypes:
                 CASES[name, dtype] = function
         return function
-    return declared
+    return declare
 
 
 def numbers(rng, shape, dtype):

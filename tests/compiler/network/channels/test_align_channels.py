@@ -16,7 +16,7 @@ from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import HostStep, Where
 from microtron.compiler.passes.pipeline import run_passes
 from microtron.isa.config import base, tiny
-from tests.compiler.network.networks import Layers, executed
+from tests.compiler.network.networks import Layers, execute
 
 BLOCK = tiny.block_out
 CONFIGS = {"square": replace(tiny, tables=8), "deep": replace(tiny, block_in=8, tables=8),
@@ -31,13 +31,13 @@ def cut(layers, name, x, first, last):
                                           steps=(1,) * len(shape)))
 
 
-def checked(graph, config=tiny):
+def check(graph, config=tiny):
     """A network of one program whose outputs are those of the graph."""
     graph_after = run_passes(graph)
     network = compile_network(graph_after, config)
     shape = graph.type_of("x").shape
     x = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
-    found, wanted = executed(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
+    found, wanted = execute(network, {"x": x}, "functional"), evaluate(graph, {"x": x})
     for name in graph.outputs:
         np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
     assert not any(isinstance(step, HostStep) for step in network.steps)
@@ -91,7 +91,7 @@ def test_random_layers_are_one_stream(seed, config):
     layers.conv("y", last, 3, 1)
     layers.conv("z", "t0" if "t0" in layers.builder.nodes else "b", 6, 1)
     graph = layers.builder.graph(("y", "z"))
-    checked(graph, CONFIGS[config])
+    check(graph, CONFIGS[config])
 
 
 def test_halves_that_fill_no_tiles_cost_no_layer():
@@ -104,7 +104,7 @@ def test_halves_that_fill_no_tiles_cost_no_layer():
     layers.conv("b", "high", half, 3)
     layers.builder.add("all", Concat(parts=("low", "high", "b"), axis=1))
     layers.conv("y", "all", 2 * BLOCK, 1)
-    network = checked(layers.builder.graph(("y",)))
+    network = check(layers.builder.graph(("y",)))
     assert len(network.programs[0].labels) == 3
 
 
@@ -115,7 +115,7 @@ def test_a_copy_where_a_tensor_would_lie_in_two_others():
     for number, parts in enumerate((("a", "b"), ("b", "a"), ("a", "a"))):
         layers.builder.add(f"all{number}", Concat(parts=parts, axis=1))
         layers.conv(f"y{number}", f"all{number}", 3, 1)
-    network = checked(layers.builder.graph(("y0", "y1", "y2")))
+    network = check(layers.builder.graph(("y0", "y1", "y2")))
     assert {network.decisions[f"all{number}"].where for number in range(3)} == {Where.VIEW}
     assert len(network.programs[0].labels) == 5 + 4
 
@@ -127,7 +127,7 @@ def test_parts_of_several_images_are_added_up(axis):
     layers.conv("b", "x", BLOCK, 1)
     layers.builder.add("all", Concat(parts=("a", "b", "a"), axis=axis))
     layers.conv("y", "all", 3, 1)
-    checked(layers.builder.graph(("y", "all")))
+    check(layers.builder.graph(("y", "all")))
 
 
 def test_a_graph_that_joins_nothing_stays_as_it_is():

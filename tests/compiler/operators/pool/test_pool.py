@@ -24,7 +24,7 @@ from microtron.isa.instructions import Alu, AluI, AluOp, Rounding
 from microtron.isa.stream import decode
 
 from ..operations import check, check_meaning
-from ..references import rounded_away, rounded_to_even
+from ..references import round_away, round_to_even
 
 TALL = replace(tiny, batch=2, block_in=8)
 FLAT = replace(tiny, batch=2, block_out=8)
@@ -150,7 +150,7 @@ def test_division_rounds_every_sum_as_integers_do():
     for count in COUNTS:
         sums = sums_over(count)
         np.testing.assert_array_equal(scale_array(sums, *division(count), Rounding.AWAY),
-                                      rounded_away(sums, count), f"divided by {count}")
+                                      round_away(sums, count), f"divided by {count}")
 
 
 def test_divisions_up_and_down_differ_on_ties_alone():
@@ -163,7 +163,7 @@ def test_divisions_up_and_down_differ_on_ties_alone():
             ties = (2 * sums % count == 0) & (sums % count != 0)
             np.testing.assert_array_equal(up != down, ties, f"divided by {count}")
         np.testing.assert_array_equal(scale_array(up + down, *division(2), Rounding.EVEN),
-                                      rounded_to_even(sums, count), f"divided by {count}")
+                                      round_to_even(sums, count), f"divided by {count}")
 
 
 @pytest.mark.parametrize("spec", [

@@ -180,11 +180,11 @@ def test_states_of_an_image_fit_its_steps(model, old, new, words, monkeypatch):
     data = model_image.to_bytes(model)
     read = model_image.parse
 
-    def changed(content):
+    def change(content):
         text = content.tobytes().decode()
         assert old in text
         return read(np.frombuffer(text.replace(old, new).encode(), np.uint8))
 
-    monkeypatch.setattr(model_image, "parse", changed)
+    monkeypatch.setattr(model_image, "parse", change)
     with pytest.raises(ImageError, match=words):
         model_image.from_bytes(data)
