@@ -58,7 +58,7 @@ def source_files(*modules: str, root: Path = ROOT) -> list[Path]:
 def external_packages(*modules: str, root: Path = ROOT) -> list[str]:
     """The other people's packages, by the first part of the name, that these modules import at any
     depth. Those of Python itself are left out."""
-    names = {name.partition(".")[0] for name in _tree(root).imported(modules)}
+    names = {name.partition(".")[0] for name in _tree(root).imported_names(modules)}
     return sorted(names - {PACKAGE, "__future__"} - sys.stdlib_module_names)
 
 
@@ -134,7 +134,7 @@ class SourceTree:
         reach = self._reach(modules)
         return sorted({*reach, *(each for path in reach for each in self._data_files(path))})
 
-    def imported(self, modules: tuple[str, ...]) -> set[str]:
+    def imported_names(self, modules: tuple[str, ...]) -> set[str]:
         """The names of everything that is imported on the way."""
         return {name for path in self._reach(modules)
                 for name in self._modules_to_follow(path, modules)}

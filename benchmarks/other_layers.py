@@ -235,7 +235,7 @@ _SCRATCHPADS = ("uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes", "out_bytes")
 REFERENCE = "base"
 
 
-def _scaled(**fields: int) -> Config:
+def _scale_base(**fields: int) -> Config:
     """`base` with other blocks, and scratchpads of as many tiles."""
     config = replace(base, **fields)
     factor = {"inp_bytes": config.batch * config.block_in // 16,
@@ -248,10 +248,10 @@ def _scaled(**fields: int) -> Config:
 
 CONFIGURATIONS: dict[str, tuple[Config, MemoryTiming]] = {
     REFERENCE: (base, MemoryTiming()),
-    "batch 4": (_scaled(batch=4), MemoryTiming()),
-    "batch 16": (_scaled(batch=16), MemoryTiming()),
+    "batch 4": (_scale_base(batch=4), MemoryTiming()),
+    "batch 16": (_scale_base(batch=16), MemoryTiming()),
     "4 × 64": (replace(base, block_in=4, block_out=64), MemoryTiming()),
-    "64 × 64": (_scaled(block_in=64, block_out=64), MemoryTiming()),
+    "64 × 64": (_scale_base(block_in=64, block_out=64), MemoryTiming()),
     "16 × 8": (replace(base, block_out=8), MemoryTiming()),
     "a sixteenth": (replace(base, **{name: getattr(base, name) // 16 for name in _SCRATCHPADS}),
                     MemoryTiming()),

@@ -188,7 +188,7 @@ def _sqnr(right: list[list[Array]], found: list[list[Array]]) -> float:
     return float(np.mean(values))
 
 
-def _chosen(names: list[str], preprocess: str | None, *, boxes: bool) -> list[Case]:
+def _choose_cases(names: list[str], preprocess: str | None, *, boxes: bool) -> list[Case]:
     known = {case.file: case for case in CASES}
     found = []
     for name in names or known:
@@ -206,7 +206,7 @@ def _chosen(names: list[str], preprocess: str | None, *, boxes: bool) -> list[Ca
 
 def measure(arguments: argparse.Namespace) -> Outcome:
     models = model_folder()
-    chosen = _chosen(arguments.models, arguments.preprocess, boxes=arguments.boxes)
+    chosen = _choose_cases(arguments.models, arguments.preprocess, boxes=arguments.boxes)
     rows: list[dict[str, Any]] = []
     if models is None:
         print("there is no folder ../shared/models, and nothing to measure", file=sys.stderr)

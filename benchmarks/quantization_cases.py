@@ -72,7 +72,7 @@ def _sentences(data: Path, prefix: str) -> list[Sample]:
         return [{"embeddings": one[None], "mask": other[None]} for one, other in pairs]
 
 
-def _labelled(pairs: Iterator[tuple[Sample, int]]) -> tuple[list[Sample], Array]:
+def _split_labels(pairs: Iterator[tuple[Sample, int]]) -> tuple[list[Sample], Array]:
     samples, labels = zip(*pairs, strict=True)
     return list(samples), np.array(labels)
 
@@ -137,7 +137,7 @@ CASES = (
          lambda data, part: _speech(data, part, judged=True), top1),
     Case("mobilenet_v2_torchvision_float.onnx",
          lambda data, _: [sample for sample, _ in _pictures(data / "imagenet_calib32")],
-         lambda data, _: _labelled(_pictures(data / "imagenet_100")), top1),
+         lambda data, _: _split_labels(_pictures(data / "imagenet_100")), top1),
     Case("minilm_l3_encoder_float.onnx", lambda data, _: _sentences(data, "calib_"),
          lambda data, _: (_sentences(data, ""), None), count_pairs),
 )

@@ -243,19 +243,19 @@ def _weights(trial: _Trial, samples: Samples, parameters: Parameters,
                               trial.say)
     now = parameters
 
-    def rounded() -> Parameters:
+    def round_weights() -> Parameters:
         return now.with_weights(learn_rounding(now, moments, trial.say))
 
-    def corrected(base: Parameters) -> Parameters:
+    def correct_bias(base: Parameters) -> Parameters:
         return base.with_weights(correct_biases(base, moments))
 
     if "round" in wanted and "correct" in wanted:
         now = trial.better("learned rounding and bias correction", now,
-                           lambda: corrected(rounded()))
+                           lambda: correct_bias(round_weights()))
         if now is not parameters:
             return now
     if "correct" in wanted:
-        now = trial.better("bias correction", now, lambda: corrected(now))
+        now = trial.better("bias correction", now, lambda: correct_bias(now))
     if "round" in wanted:
-        now = trial.better("learned rounding", now, rounded)
+        now = trial.better("learned rounding", now, round_weights)
     return replace(now)

@@ -43,7 +43,7 @@ def _edges(found: Inspection, nodes: Mapping[str, object]) -> list[tuple[str, st
     reports = {each.name: each for each in found.model.nodes}
     sources = {name: f"in:{name}" for name in found.model.inputs}
     for each in found.model.nodes:          # in an order in which inputs come first
-        sources[each.name] = _shown(each, sources, nodes)
+        sources[each.name] = _find_drawn_node(each, sources, nodes)
     edges: dict[tuple[str, str], None] = {}
     for each in found.model.nodes:
         target = sources[each.name]
@@ -64,7 +64,8 @@ def _edges(found: Inspection, nodes: Mapping[str, object]) -> list[tuple[str, st
     return [edge for edge in edges if order[edge[0]] < order[edge[1]]]
 
 
-def _shown(node: NodeReport, sources: Mapping[str, str], nodes: Mapping[str, object]) -> str:
+def _find_drawn_node(node: NodeReport, sources: Mapping[str, str],
+                     nodes: Mapping[str, object]) -> str:
     """The node of the drawing that a tensor comes from."""
     if node.name in nodes:
         return node.name

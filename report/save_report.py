@@ -49,7 +49,7 @@ def save_report(runs: Source | Sequence[Source] | Mapping[str, Source], path: st
     check_memory(memory)
     check_callable("progress", progress)
     clock = None if mhz is None else Clock(mhz, "given")
-    named = _named(runs)
+    named = _name_runs(runs)
     check_folder(target)
     found = {name: inspect_source(each, name, memory, clock=clock, limit=limit, progress=progress)
              for name, each in named.items()}
@@ -90,7 +90,7 @@ def check_folder(path: Path) -> None:
         raise MicrotronError(f"{path}: cannot be written: it is a folder")
 
 
-def _named(runs: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
+def _name_runs(runs: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
     if isinstance(runs, CompiledModel | Program | Kernel | Inspection):
         runs = [runs]
     if isinstance(runs, Mapping):

@@ -26,7 +26,6 @@ SHOWN = list(dict.fromkeys(re.findall(r"^    \$ (.+)\n((?:    (?!\$ ).+\n)*)", R
                                       re.MULTILINE)))
 PYTHON = re.findall(r"^```python\n(.*?)^```$", README + TOUR, re.MULTILINE | re.DOTALL)
 SLOW = re.compile(r"microtron verilog")         # seconds of Amaranth, which other tests spend too
-SHORTER = {"--budget 1000,": "--budget 60,"}    # enough to fit a cost model, in seconds
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +42,6 @@ def environment():
 
 def in_this_process(command, capsys):
     """What a command prints; it must succeed."""
-    for long, short in SHORTER.items():
-        command = command.replace(long, short)
     first, *words = shlex.split(command)
     if first == "python":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)

@@ -76,7 +76,7 @@ def adapt(text: str, page: Path) -> str:
     folder = PurePosixPath("docs") if page.parts[0] == "docs" else PurePosixPath()
     here = PurePosixPath(*page.parts[len(folder.parts):-1])
 
-    def replaced(found: re.Match[str]) -> str:
+    def link_to_page(found: re.Match[str]) -> str:
         label, target, anchor = found[1], found[2], found[3] or ""
         if EXTERNAL.match(target) or target.startswith("mailto:"):
             return found[0]
@@ -88,7 +88,7 @@ def adapt(text: str, page: Path) -> str:
             return label
         return f"[{label}]({'/'.join(['..'] * len(here.parts) + [str(inside)])}{anchor})"
 
-    return LINK.sub(replaced, text)
+    return LINK.sub(link_to_page, text)
 
 
 def normalize(path: PurePosixPath) -> PurePosixPath:

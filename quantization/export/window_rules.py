@@ -45,21 +45,21 @@ def transposed_conv(writer: Writer, name: str, operation: TransposedConv) -> Non
 
 def by_input(writer: Writer, name: str, groups: int) -> str:
     """Weights of a transposed convolution as ONNX has them: (input, output of its group, y, x)."""
-    def turned(array: Array) -> Array:
+    def swap_channels(array: Array) -> Array:
         outputs, depth, *taps = array.shape
         parts = array.reshape(groups, outputs // groups, depth, *taps).swapaxes(1, 2)
         return parts.reshape(groups * depth, outputs // groups, *taps)
 
     real = writer.graph.array(name)
     if real is not None:
-        return writer.constant(turned(real), name=f"{name}.by_input")
+        return writer.constant(swap_channels(real), name=f"{name}.by_input")
     node = writer.graph.nodes[name]
     assert isinstance(node.operation, Dequantize)
     stored = writer.graph.constants[node.operation.x]
     known = stored.type.require_quantization()
     if len(known.scales) > 1 and groups > 1:
         raise MicrotronError(f"{name}: a transposed convolution in groups needs one scale")
-    integers = writer.constant(turned(stored.array), name=f"{name}.by_input.stored")
+    integers = writer.constant(swap_channels(stored.array), name=f"{name}.by_input.stored")
     return dequantize_linear(writer, integers, known, stored.type.dtype,
                              None if len(known.scales) == 1 else 1)
 

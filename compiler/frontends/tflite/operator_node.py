@@ -53,13 +53,13 @@ RULES: dict[str, Rule] = {}
 def reads(*names: str, options: str = "", inputs: int | tuple[int, int] = 1,
           outputs: int | None = 1) -> Callable[[Callable[[Node], None]], Callable[[Node], None]]:
     """Declare that a function reads these operators."""
-    def declared(function: Callable[[Node], None]) -> Callable[[Node], None]:
+    def declare(function: Callable[[Node], None]) -> Callable[[Node], None]:
         counts = (inputs, inputs) if isinstance(inputs, int) else inputs
         for name in names:
             assert name not in RULES, f"two functions read {name}"
             RULES[name] = Rule(function, options, counts, outputs)
         return function
-    return declared
+    return declare
 
 
 @dataclass
