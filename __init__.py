@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .compiler.operators.depthwise.depthwise import Depthwise
     from .compiler.operators.depthwise.grouped import Grouped
     from .compiler.operators.depthwise.separable import Separable
+    from .compiler.operators.depthwise.upsample import Upsample
     from .compiler.operators.elementwise.broadcast import Broadcast
     from .compiler.operators.elementwise.elementwise import Elementwise
     from .compiler.operators.pool.conv_global_average import AveragedConv2d
@@ -117,6 +118,7 @@ __all__ = [
     "Separable",
     "Session",
     "Transposed",
+    "Upsample",
     "Verdict",
     "VerificationError",
     "__version__",
@@ -169,6 +171,7 @@ _MODULES = {
     "compiler.operators.depthwise.conv_separable": ("ConvSeparable",),
     "compiler.operators.depthwise.depthwise": ("Depthwise",),
     "compiler.operators.depthwise.separable": ("Separable",),
+    "compiler.operators.depthwise.upsample": ("Upsample",),
     "compiler.operators.elementwise.broadcast": ("Broadcast",),
     "compiler.operators.elementwise.elementwise": ("Elementwise",),
     "compiler.operators.pool.pool": ("Pool",),

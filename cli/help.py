@@ -11,7 +11,7 @@ GROUPS = {
     "Operators and programs": ("kernel", "asm", "disasm", "verify"),
     "Accelerator": ("config", "isa", "verilog", "compare"),
     "Boards": ("boards", "build", "selftest"),
-    "Exploration": ("tune", "dataset", "fit", "records"),
+    "Exploration": ("tune", "explore", "dataset", "fit", "records"),
     "This machine": ("doctor", "completion"),
 }
 

@@ -46,7 +46,7 @@ def explore(
             "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
                                               "again. [default: in the folder]")] = None,
         as_json: AsJson = False) -> None:
-    """Search configurations for networks on a board: latency against area.
+    """Search configurations for networks on a board.
 
     NSGA-II ranks configurations by predicted cycles and area; those that do not fit the part, and
     those that are worse even at their bound, are rejected at once. The predicted front is compiled

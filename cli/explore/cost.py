@@ -28,7 +28,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
             help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
                  "matplotlib is installed.")] = None,
         as_json: AsJson = False) -> None:
-    """Fit a cost model, which predicts cycles, to data sets; or an area model to areas.
+    """Fit a model of cycles, or of area, to data sets.
 
     Gradient-boosted trees correct the analytic estimate. Cross-validation holds out whole
     configurations, whole layers, and both at once; beside the model's errors are those of the

@@ -59,7 +59,7 @@ def dataset(
         store: StoreFile = None,
         processes: Processes = None,
         as_json: AsJson = False) -> None:
-    """Measure layers on configurations, or their area, for cost models.
+    """Measure layers, or areas of configurations, for cost models.
 
     Every row is an exact simulation of a layer on a configuration with a schedule and a memory.
     Measurements are added to a store as they are made: a run that was stopped goes on where it

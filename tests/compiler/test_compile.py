@@ -21,6 +21,7 @@ from microtron.compiler.operators.depthwise.conv_separable import ConvSeparable
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.compiler.operators.depthwise.grouped import Grouped
 from microtron.compiler.operators.depthwise.separable import Separable
+from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
 from microtron.compiler.operators.kernel import Operator
@@ -41,6 +42,7 @@ SPECS = {
                                     window_pad=1),
     "grouped": Grouped(height=5, width=5, channels_in=6, channels_out=6, groups=3, pad=1),
     "transposed": Transposed(height=3, width=3, channels_in=5, channels_out=4),
+    "upsample": Upsample(height=3, width=3, channels=5),
     "dense": Dense(rows=3, inputs=10, outputs=6),
     "matmul": batch_matmul(rows=3, inputs=10, outputs=6, matrices=2, zero_point_in=3),
     "max pool": Pool(kind="max", height=5, width=5, channels=6, kernel=2),
@@ -72,8 +74,10 @@ def test_a_configuration_may_be_named():
     assert np.array_equal(named.program.code, given.program.code)
 
 
-@pytest.mark.parametrize("spec", [SPECS[name] for name in SPECS if name != "transposed"],
-                         ids=[name for name in SPECS if name != "transposed"])
+WHOLE = {name: spec for name, spec in SPECS.items() if name not in ("transposed", "upsample")}
+
+
+@pytest.mark.parametrize("spec", WHOLE.values(), ids=WHOLE)
 def test_form_and_knobs_of_a_kernel_make_it_again(spec):
     kernel = microtron.compile_op(spec, tiny)
     again = compile_op(spec, tiny, form=kernel.form, knobs=kernel.knobs)
