@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import click
-
 import microtron
 from microtron.cli.help import GROUPS
 from microtron.cli.main import parser
@@ -31,7 +29,7 @@ def command_page() -> str:
 def _command(path: str, command: Any, level: int) -> Iterator[str]:
     yield from (f"{'#' * level} {path}", "")
     below = getattr(command, "commands", {})
-    context = click.Context(command, info_name=path)
+    context = command.context_class(command, info_name=path)
     if not below:
         usage = " ".join(command.collect_usage_pieces(context))
         yield from ("```text", f"{path} {usage}", "```", "")
