@@ -13,7 +13,7 @@ from ....graph.operations.vision.integer_upsample import Upsample
 from ....graph.operations.vision.resize import Resize, ResizeKind
 from ....graph.types import TensorType
 from ...registry import Operand, lowers
-from ..lowering import Axes, clamp, each, index_table, table, with_axis, working
+from ..lowering import Axes, clamp, each, index_table, table, with_axis
 from ..rescaling import WIDE, scale_and_round
 
 
@@ -24,11 +24,10 @@ def resize(operation: Resize, result: TensorType, x: Operand) -> Tensor:
             if before != after or (operation.ratios and Fraction(operation.ratios[axis]) != 1)]
     if operation.kind == ResizeKind.NEAREST:
         return each(operation, result, lambda i: x.tensor[_nearest(operation, x.type, axes, i)])
-    # Averages of integers are rounded, so they are as exact as the graph's.
-    wide = working(x.type.dtype) if x.type.is_float else "float64"
+    # Averages are rounded to integers, here or by what quantizes them: they are the graph's own.
     found = x.tensor
     for axis in axes:
-        found = _interpolate(operation, found, axis, wide)
+        found = _interpolate(operation, found, axis)
 
     def element(i: Axes) -> Expression:
         value = found[i]
@@ -48,21 +47,21 @@ def _nearest(operation: Resize, x: TensorType, axes: list[int], i: Axes) -> Axes
     return i
 
 
-def _interpolate(operation: Resize, before: Tensor, axis: int, wide: str) -> Tensor:
+def _interpolate(operation: Resize, before: Tensor, axis: int) -> Tensor:
     """Averages of the pixels around each place along an axis."""
     last = before.shape[axis] - 1
     places = operation.places(axis, last + 1)
     if operation.kind == ResizeKind.LINEAR:
         places = np.clip(places, 0, last)
     below = np.floor(places)
-    taps = [(np.clip(below.astype(np.int64) + step, 0, last), np.asarray(weight).astype(wide))
+    taps = [(np.clip(below.astype(np.int64) + step, 0, last), np.asarray(weight, np.float64))
             for step, weight in operation._weights(places - below)]
 
     def element(*i: Expression) -> Expression:
         total = None
         for place, (index, weight) in enumerate(taps):
             there = with_axis(i, axis, index_table(f"places{axis}_{place}", index, i[axis]))
-            term = before[there].cast(wide) * table(f"weights{axis}_{place}", weight, i[axis])
+            term = before[there].cast("float64") * table(f"weights{axis}_{place}", weight, i[axis])
             total = term if total is None else total + term
         assert total is not None
         return total
