@@ -16,7 +16,7 @@ from .files import (
     check_report,
     say,
     tensor_files,
-    write_waveform_view,
+    write_waveform_views,
 )
 from .firmware import is_image, run_image
 from .frames import AllFrames, DeviceOptions, FrameOptions, RunOptions, StatesIn, StatesOut
@@ -154,7 +154,7 @@ def run(program: ProgramFile,
     if trace is not None:
         files[trace] = trace_content(trace, loaded, report)
     write_together(files)
-    write_waveform_view(waveform)
+    write_waveform_views(waveform)
     if report_file is not None:
         write_program_report(program, loaded, report_file, memory=memory, limit=limit,
                              silent=as_json)

@@ -82,11 +82,11 @@ def write_inspections(found: Mapping[str, Inspection], path: Path, *,
         say(f"{path}: a report on {', '.join(found)}; open it in a browser")
 
 
-def write_waveform_view(waveform: Path | None) -> None:
-    """Beside a waveform that was written: which signals a viewer shows at first."""
+def write_waveform_views(waveform: Path | None) -> None:
+    """Beside a waveform that was written: which signals viewers show at first."""
     if waveform is not None:
-        from ..runtime.devices.waveform_view import write_view
-        write_view(waveform)
+        from ..runtime.devices.waveform_view import write_views
+        write_views(waveform)
 
 
 @contextmanager

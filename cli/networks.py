@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..base.errors import MicrotronError
-from .files import check_distinct, write_inspections, write_waveform_view
+from .files import check_distinct, write_inspections, write_waveform_views
 from .frames import FrameOptions, RunOptions, run_frames
 from .model import open_model, timing_of
 from .tensors import output_files
@@ -67,7 +67,7 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     if trace is not None:
         files[trace] = network_trace_content(trace, model, result.reports, time)
     write_together(files)
-    write_waveform_view(options.get("waveform"))
+    write_waveform_views(options.get("waveform"))
     if report is not None:
         _write_report(path, model, report, timing_of(memory), time, silent=as_json)
     if as_json:

@@ -18,8 +18,10 @@ from ..runtime.clock import Clock
 from ..runtime.models.compiled_model import CompiledModel
 from ..runtime.reports.layers import Inspection, TimeHost, inspect_model
 from ..sim.arguments import check_memory
+from .extra_plot import ExtraPlot
 from .extra_table import ExtraTable
 from .page import page_of
+from .pareto import Pareto
 from .programs import model_of_program
 from .run_data import run_data
 
@@ -57,13 +59,16 @@ def save_report(runs: Source | Sequence[Source] | Mapping[str, Source], path: st
 
 
 def write_report(found: Mapping[str, Inspection], path: Path, title: str | None = None,
-                 tables: Sequence[ExtraTable] = ()) -> None:
-    """Write the report on runs that have been inspected, and tables below it."""
+                 tables: Sequence[ExtraTable] = (), plots: Sequence[ExtraPlot] = (),
+                 pareto: Pareto | None = None) -> None:
+    """Write the report on runs that have been inspected, if any; and plots and tables below."""
     from .. import __version__
 
     write_atomically(path, page_of(title or " and ".join(found), __version__,
                                    [run_data(name, each) for name, each in found.items()],
-                                   [each.to_dict() for each in tables]))
+                                   [each.to_dict() for each in tables],
+                                   [each.to_dict() for each in plots],
+                                   None if pareto is None else pareto.to_dict()))
 
 
 def inspect_source(source: Source, name: str, memory: MemoryTiming | None = None, *,

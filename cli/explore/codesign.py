@@ -11,11 +11,14 @@ import typer
 
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
-from ..files import AsJson, say
+from ..files import AsJson, check_report, say
+from ..options import ReportFile
 from .data import Budget, Seed
 
 if TYPE_CHECKING:
     from ...explore.codesign.codesign_search import Exploration, Point, Question
+
+OBJECTIVES = "latency,lut,dsp"
 
 
 def explore(
@@ -28,7 +31,7 @@ def explore(
                                    "and a configuration for each point.")] = Path("front"),
         objective: Annotated[str, typer.Option(
             metavar="NAME,…", help="What is to be small: latency and any of lut, register, dsp, "
-                                   "bram.")] = "latency,lut,dsp",
+                                   "bram.")] = OBJECTIVES,
         weights: Annotated[str, typer.Option(
             metavar="NUMBER,…", help="A weight for each network. [default: 1 for all]")] = "",
         baseline: Annotated[str | None, typer.Option(
@@ -45,6 +48,7 @@ def explore(
         store: Annotated[Path | None, typer.Option(
             "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
                                               "again. [default: in the folder]")] = None,
+        report: ReportFile = None,
         as_json: AsJson = False) -> None:
     """Search configurations for networks on a board.
 
@@ -67,24 +71,31 @@ def explore(
     trials, seconds = parse_budget(budget)
     if output.exists() and not output.is_dir():
         raise MicrotronError(f"--output is {output}, but must be a folder, or a name for one")
+    check_report(report)
     for path in models:
         check_readable(path)
     reference = load_config(baseline) if baseline is not None else None
     until = None if seconds is None else time.monotonic() + seconds
     with report_progress("reading networks") as tell:
-        question = _question(models, board, objective, weights, cost_model, area_model, seed)
+        question = ask(models, board, objective, weights, cost_model, area_model, seed)
         found = Exploration(question)
         mhz = question.budget.board.clock.compute_hz / 1e6
         _make_folder(output)
         with Records(store or output / "exploration.records") as records:
-            before = measure_exactly(Exploration(question), reference, records) if (
-                reference is not None) else None
+            before = None
+            if reference is not None:
+                tell(f"simulating {baseline}")
+                before = measure_exactly(Exploration(question), reference, records)
             search(found, trials=trials, until=until, tell=tell)
             finish(found, records, finalists=finalists, until=until, tell=tell,
                    show=lambda now: write_front(output, now, mhz))
     if not found.front:
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
     gains = [] if before is None else _gains(found, before)
+    if report is not None:
+        from .front_report import write_front_report
+        write_front_report(report, models, found,
+                           None if before is None else (str(baseline), before), silent=as_json)
     if as_json:
         typer.echo(json.dumps(_facts(found, output, before, gains)))
         return
@@ -96,8 +107,10 @@ def explore(
         f"{len(found.exact)} exact simulations")
 
 
-def _question(models: list[Path], board: str, objective: str, weights: str,
-              cost_model: Path | None, area_model: Path | None, seed: int) -> Question:
+def ask(models: list[Path], board: str, objective: str = OBJECTIVES, weights: str = "",
+        cost_model: Path | None = None, area_model: Path | None = None,
+        seed: int = 0) -> Question:
+    """What is searched, as options say it."""
     from ...boards.facts.catalogue import find_board
     from ...explore.area.area_model import load_area_model, shipped_area_model
     from ...explore.codesign.board_budget import Budget as BoardBudget
@@ -177,10 +190,10 @@ def _show(found: Exploration, mhz: float) -> None:
     table = Table(title=f"Pareto front, exact cycles; milliseconds at {mhz:g} MHz",
                   title_justify="left")
     for name in ("point", "array", "lanes", "banks", "bus", "cycles", "ms", "LUT", "DSP", "BRAM"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for number, point in enumerate(found.front, 1):
         config, area = point.config, point.area
-        table.add_row(f"{number:02d}", f"{config.batch} × {config.block_in} × {config.block_out}",
+        table.add_row(f"{number:02d}", f"{config.batch}×{config.block_in}×{config.block_out}",
                       f"{config.alu_lanes}", f"{config.acc_banks}", f"{config.bus_bits}",
                       f"{point.cycles:,.0f}", f"{point.cycles / mhz / 1000:.3f}",
                       *(f"{area[kind]:,.0f}" for kind in ("lut", "dsp", "bram")))

@@ -21,20 +21,23 @@ WIDTH, HEIGHT, MARGIN = 640, 420, 60
 def write_front(folder: Path, found: Exploration, mhz: float) -> None:
     """Write all files of a front; each of them is whole at any time."""
     folder.mkdir(parents=True, exist_ok=True)
-    front = found.front
-    names = [f"point_{number:02d}.toml" for number in range(1, len(front) + 1)]
-    write_together({folder / name: format_toml(point.config).encode()
-                    for name, point in zip(names, front, strict=True)})
+    front = name_points(found.front)
+    names = [name for name, _ in front]
+    write_together({folder / name: format_toml(point.config).encode() for name, point in front})
     for old in folder.glob("point_*.toml"):
         if old.name not in names:
             old.unlink()
-    write_rows(folder / TABLE, [row_of(point, name, mhz)
-                                for name, point in zip(names, front, strict=True)])
+    write_rows(folder / TABLE, [row_of(point, name, mhz) for name, point in front])
     write_atomically(folder / PICTURE, draw_front(found).encode())
     write_atomically(folder / SUMMARY, (json.dumps(
         {"trials": found.trials, "predicted": len(found.predicted), "exact": len(found.exact),
          "front": names, "rejected": dict(found.rejected), "examples": found.examples},
         indent=1) + "\n").encode())
+
+
+def name_points(front: Sequence[Point]) -> list[tuple[str, Point]]:
+    """Points with the files that they are written to."""
+    return [(f"point_{number:02d}.toml", point) for number, point in enumerate(front, 1)]
 
 
 def row_of(point: Point, name: str, mhz: float) -> dict[str, object]:

@@ -14,38 +14,10 @@ const COLUMNS = [
 function layersSection(run) {
   const rows = run.layers.map((layer, index) => ({ ...layer, index })).filter((each) => each.shown)
     .map((each, number) => ({ ...each, number }));
-  const body = element("tbody");
-  const heads = COLUMNS.map(([title, field, , isNumber], i) => {
-    const head = element("th", { class: isNumber ? "number" : "", scope: "col" },
-      element("button", { onclick: () => sort(i, head) }, title));
-    return head;
-  });
-  function sort(column, head) {
-    const [, field, , isNumber] = COLUMNS[column];
-    const before = head.getAttribute("aria-sort");
-    const rises = before ? before === "descending" : !isNumber || field === "number";
-    heads.forEach((each) => each.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", rises ? "ascending" : "descending");
-    const [known, missing] = [rows.filter((each) => has(each[field])),
-      rows.filter((each) => !has(each[field]))];
-    known.sort((one, two) => (rises ? 1 : -1) * compare(one[field], two[field]));
-    const sorted = [...known, ...missing];      // what has no value comes last either way
-    body.replaceChildren(...sorted.map(layerRow));
-  }
-  body.append(...rows.map(layerRow));
   return section("layers", "Layers", "Layers overlap: one has the cycles from the end of those before "
     + "it to its own end. ↓: runs together with a later layer, which has the cycles or the time of "
     + "both. Efficiency is bound / cycles. Headings sort.",
-    element("div", { class: "scroll" }, element("table", { id: "layer-table" },
-      element("thead", {}, element("tr", {}, ...heads)), body)));
-}
-
-function has(value) {
-  return value !== null && value !== undefined && value !== "";
-}
-
-function compare(one, two) {
-  return typeof one === "string" ? one.localeCompare(two) : one - two;
+    sortableTable("layer-table", COLUMNS, rows, layerRow));
 }
 
 function layerRow(layer) {

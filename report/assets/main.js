@@ -94,20 +94,23 @@ function extraSection(table, number) {
 function footer() {
   const origin = page.runs.map((run) => `${run.name}: ${run.provenance.model ?? run.model}`
     + `${run.provenance.sha256 ? `, sha256 ${run.provenance.sha256}` : ""}`);
-  return element("footer", {}, `microtron ${page.version}. ${origin.join("; ")}. Configuration: `
-    + `${Object.entries(page.runs[0].config).map(([name, value]) => `${name}=${value}`).join(" ")}`);
+  const [first] = page.runs;
+  return element("footer", {}, `microtron ${page.version}. `, first ? `${origin.join("; ")}. `
+    + `Configuration: ${Object.entries(first.config).map(([name, value]) =>
+      `${name}=${value}`).join(" ")}` : "");
 }
 
 async function start() {
   const main = document.getElementById("page");
-  const timeline = await timelineSection();
+  const timeline = page.runs.length ? await timelineSection() : null;
   const several = page.runs.length > 1;
   const place = element("div", { id: "run" });
   main.replaceChildren(header(), element("nav", { "aria-label": "sections" }),
-    ...(several ? [comparisonSection(page.runs), timeline, place] : [place]),
+    ...(several ? [comparisonSection(page.runs), timeline] : []), place,
+    ...(page.pareto ? [paretoSection(page.pareto)] : []), ...page.plots.map(plotSection),
     ...page.tables.map(extraSection), footer());
-  await showRun(0);
-  if (!several) document.getElementById("summary").after(timeline);
+  if (page.runs.length) await showRun(0);
+  if (page.runs.length === 1) document.getElementById("summary").after(timeline);
   main.querySelector("nav").append(...[...main.querySelectorAll("section")].map((each) =>
     element("a", { href: `#${each.id}` }, each.querySelector("h2").textContent)));
   document.addEventListener("layer", (event) => chooseLayer(event.detail));

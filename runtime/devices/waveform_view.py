@@ -1,7 +1,8 @@
-"""A view for a waveform: which signals GTKWave shows at first, in groups by engine and bus.
+"""Views for a waveform: which signals GTKWave and Surfer show at first, by engine and bus.
 
-The file goes beside the waveform, under its name with .gtkw, unless there is one: somebody may have
-arranged signals in it. Signals are those of the accelerator's ports, which every configuration has.
+The files go beside the waveform, under its name with .gtkw and .sucl, unless there are some:
+somebody may have arranged signals in them. Signals are those of the accelerator's ports, which
+every configuration has.
 """
 
 from __future__ import annotations
@@ -44,10 +45,35 @@ def gtkwave_view(waveform: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_view(waveform: Path) -> Path | None:
-    """Write the view of a waveform beside it; none, if there is one."""
-    path = waveform.with_suffix(".gtkw")
-    if path.exists():
-        return None
-    write_atomically(path, gtkwave_view(waveform).encode())
-    return path
+def surfer_view(waveform: Path) -> str:
+    """Commands with which Surfer shows a waveform: a divider for each group, and its signals.
+    Formats come last: what is added goes below a signal in focus."""
+    lines, positions, number = [f"load_file {waveform.name}"], [], 0
+    for name, signals in signal_groups().items():
+        lines.append(f"divider_add {name.replace(' ', '_')}")       # one word
+        number += 1
+        for signal in signals:
+            plain, bits, _ = signal.partition("[")
+            lines.append(f"variable_add {TOP}.{plain}")
+            positions += [number] if bits else []
+            number += 1
+    for each in positions:
+        lines += [f"item_focus {_letters(each)}", "item_set_format Unsigned"]
+    return "\n".join([*lines, "item_unfocus", "zoom_fit"]) + "\n"
+
+
+def _letters(number: int) -> str:
+    """What Surfer calls a line: hexadecimal with the letters a to p for digits."""
+    return "".join(chr(ord("a") + int(digit, 16)) for digit in f"{number:x}")
+
+
+VIEWS = {".gtkw": gtkwave_view, ".sucl": surfer_view}
+
+
+def write_views(waveform: Path) -> list[Path]:
+    """Write views of a waveform beside it, where there are none. Returns those that are new."""
+    found = {waveform.with_suffix(ending): view for ending, view in VIEWS.items()}
+    fresh = [path for path in found if not path.exists()]
+    for path in fresh:
+        write_atomically(path, found[path](waveform).encode())
+    return fresh

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def explored(areas, tmp_path_factory):
     areas.save(folder / "area.json")
     arguments = ("explore", DIGITS, "--board", "ulx3s", "--budget", "24", "--finalists", "3",
                  "--area-model", folder / "area.json", "-o", folder / "front", "--seed", "1")
-    return folder, arguments, command(*arguments, "--baseline", "tiny", "--json")
+    return folder, arguments, command(*arguments, "--baseline", "tiny", "--json", "--report",
+                                      folder / "front.html")
 
 
 def test_every_point_of_a_front_fits_and_is_exact(explored):
@@ -100,6 +102,27 @@ def test_every_point_of_a_front_fits_and_is_exact(explored):
     assert summary["rejected"].keys() == summary["examples"].keys()
 
 
+def test_the_report_shows_the_points_of_the_search(explored):
+    folder, _, ended = explored
+    found = json.loads(ended.out)
+    text = (folder / "front.html").read_text(encoding="utf-8")
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])["pareto"]
+    assert (shown["trials"], shown["fit"]) == (found["trials"], found["predicted"])
+    assert {reason: times for reason, times, _ in shown["rejected"]} == found["rejected"]
+
+    def facts(kind):
+        return [{"cycles": each["latency"], **{name: each[name] for name in KINDS}}
+                for each in shown["points"] if each["kind"] == kind]
+    front = [{name: each[name] for name in ("cycles", *KINDS)} for each in found["front"]]
+    assert sorted(facts("front"), key=lambda each: each["cycles"]) == front
+    assert facts("baseline") == [found["baseline"]]
+    assert len(facts("exact")) == found["exact"] - len(front)
+    for each in shown["points"]:
+        if each["kind"] == "front":
+            config = load_config(folder / "front" / each["name"])
+            assert dict(zip(shown["fields"], each["config"], strict=True)) == config.to_dict()
+
+
 def test_the_same_seed_finds_the_same_and_simulates_nothing_again(explored, monkeypatch):
     from microtron.explore.codesign import workload
 
@@ -122,6 +145,7 @@ def test_the_same_seed_finds_the_same_and_simulates_nothing_again(explored, monk
     (("--board", "ulx3s", "--budget", "soon"), "budget is 'soon'"),
     (("--board", "ulx3s", "--baseline", "tinny"), "tinny"),
     (("--board", "ulx3s", "-o", DIGITS), "must be a folder, or a name for one"),
+    (("--board", "ulx3s", "--report", "front.txt"), "a report is an .html file"),
     (("--board", "ulx3s", "-o", DIGITS / "front"), "cannot be made a folder: Not a directory"),
     (("--board", "tang_nano_20k"), "areas are not known for its parts, only for those of ecp5"),
 ])

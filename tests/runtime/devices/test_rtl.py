@@ -13,17 +13,30 @@ from microtron.base.errors import ExecutionError, MicrotronError
 from microtron.isa import registers
 from microtron.isa.address_map import place_windows
 from microtron.isa.config import tiny
-from microtron.isa.instructions import AluI, Buffer, Engines, Gemm, Load, Store, Sync, SyncAction
+from microtron.isa.instructions import (
+    AluI,
+    Buffer,
+    Engine,
+    Engines,
+    Gemm,
+    Load,
+    Store,
+    Sync,
+    SyncAction,
+)
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.program import Access, Program, Segment
+from microtron.isa.program_files import save_program
 from microtron.isa.registers import Control, Status, counter_names
 from microtron.isa.stream import as_bytes, encode, from_bytes
+from microtron.runtime.devices import rtl
 from microtron.runtime.devices.device import Address
 from microtron.runtime.devices.rtl import RtlDevice
 from microtron.runtime.devices.rtl_build import library
 from microtron.runtime.devices.rtl_harness import Harness, Window
 from microtron.runtime.devices.waveform_view import signal_groups
 
+from ...command import good
 from .stand_in import FLAWS, stand_in
 from .test_rtl_programs import CONFIGS
 
@@ -268,6 +281,24 @@ def test_a_waveform_has_every_signal_of_the_latest_run(tmp_path, config, suffix,
         assert "$scope module top $end" in content.decode()
         assert {each.removesuffix("[31:0]") for each in viewed} <= set(signals)
         assert content.decode().count("\n#") >= 2 * first.cycles
+
+
+@pytest.mark.parametrize("suffix", [
+    ".vcd", pytest.param(".fst", marks=pytest.mark.soak)])              # another model to compile
+def test_the_command_writes_a_waveform_and_views_of_it(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(rtl, "library", lambda config, *, waveform, design: library(
+        config, waveform=waveform, design=stand_in))
+    path = tmp_path / f"wave{suffix}"
+    save_program(flawed(), tmp_path / "copy.mt")
+    said = good("run", tmp_path / "copy.mt", "--device", "rtl", "--waveform", path, "--no-check")
+    assert "cycles" in said
+    assert path.stat().st_size > 1000
+    assert sorted(each.suffix for each in tmp_path.iterdir()) == sorted(
+        [".mt", suffix, ".gtkw", ".sucl"])
+    for ending in (".gtkw", ".sucl"):
+        view = path.with_suffix(ending).read_text()
+        assert path.name in view
+        assert view.count("top.trace_") >= 2 * len(Engine)
 
 
 def test_a_waveform_replaces_another_only_if_the_run_was_not_stopped(tmp_path, monkeypatch):
