@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .files import AsJson, say
+from .files import AsJson, check_table, say, write_table
+from .options import TableFile
 
 if TYPE_CHECKING:
     from ..boards.facts.board import Board
@@ -18,7 +19,7 @@ BoardName = Annotated[str, typer.Option(
                                     "that describes one.")]
 
 
-def boards(as_json: AsJson = False) -> None:
+def boards(table: TableFile = None, as_json: AsJson = False) -> None:
     """List the boards, and whether this machine can build for them.
 
     With part, memory, processor and the largest preset that fits.
@@ -27,18 +28,20 @@ def boards(as_json: AsJson = False) -> None:
     """
     from ..boards.facts.catalogue import load_boards as known
 
+    check_table(table)
     found = [_facts(board) for board in known()]
+    write_table(table, found, silent=as_json)
     if as_json:
         typer.echo(json.dumps({each["name"]: each for each in found}))
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("board", "part", "memory", "processor", "largest", "here")
+    shown = Table("board", "part", "memory", "processor", "largest", "here")
     for each in found:
-        table.add_row(each["name"], each["device"], each["memory"], each["cpu"],
+        shown.add_row(each["name"], each["device"], each["memory"], each["cpu"],
                       each["largest_preset"] or "–", "–" if each["missing"] else each["result"])
-    Console().print(table)
+    Console().print(shown)
     for flow, reason in dict.fromkeys((each["flow"], each["missing"]) for each in found):
         if reason:
             say(f"{flow}: {reason}")
@@ -56,6 +59,7 @@ def build(board: BoardName,
                                                     "build/BOARD-CONFIG]")] = None,
           dry_run: Annotated[bool, typer.Option(
               "--dry-run", help="Only print the steps.")] = False,
+          table: TableFile = None,
           as_json: AsJson = False) -> None:
     """Build a bitstream for a board.
 
@@ -77,6 +81,7 @@ def build(board: BoardName,
     from ..boards.facts.catalogue import find_board as known
     from ..isa.config_files import load_config
 
+    check_table(table)
     chosen = known(board)
     name = name or chosen.preset
     folder = output or Path("build") / f"{chosen.name}-{Path(name).stem}"
@@ -96,6 +101,7 @@ def build(board: BoardName,
             say(line)
         return
     found = carry_out(plan, folder)
+    write_table(table, [found], silent=as_json)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "product": plan.build.product, **found}))
         return

@@ -14,8 +14,10 @@ from .files import (
     ProgramFile,
     check_distinct,
     check_report,
+    check_table,
     say,
     tensor_files,
+    write_table,
     write_waveform_views,
 )
 from .firmware import is_image, run_image
@@ -38,6 +40,7 @@ from .options import (
     ModelStates,
     ModelValues,
     ReportFile,
+    TableFile,
 )
 from .quantization import Preprocess, RandomData, SampleData
 from .times import AllReasons, ClockMhz, OnBoard, board_and_memory, clock_of
@@ -87,6 +90,7 @@ def run(program: ProgramFile,
         mhz: ClockMhz = None,
         all_reasons: AllReasons = False,
         report_file: ReportFile = None,
+        table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Run a network or a program on a simulator, the RTL or a board.
 
@@ -100,6 +104,7 @@ def run(program: ProgramFile,
     fixed = ModelInputs(shapes, values, states=states)
     frames = FrameOptions(all_frames, states_in, states_out)
     check_report(report_file)
+    check_table(table)
     if is_image(program):
         if report_file is not None:
             raise MicrotronError(f"--report is for networks and programs, but {program} is "
@@ -109,7 +114,7 @@ def run(program: ProgramFile,
             _options(device, seed=seed, memory=memory, trace=trace, waveform=waveform, limit=limit,
                      report=None)
         run_image(program, device=device, limit=limit, inputs=inputs, outputs=outputs,
-                  allow_nan=allow_nan, as_json=as_json, frames=frames)
+                  allow_nan=allow_nan, table=table, as_json=as_json, frames=frames)
         return
     if is_model(program):
         device = device or "cycle"
@@ -119,7 +124,7 @@ def run(program: ProgramFile,
         run_model(program, device=device, options=told, inputs=inputs, outputs=outputs,
                   trace=trace, config=name, fixed=fixed, memory=memory, check=check,
                   mhz=mhz, all_reasons=all_reasons, as_json=as_json, frames=frames,
-                  report=report_file)
+                  report=report_file, table=table)
         return
     _refuse_for_programs(program, mhz, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
@@ -138,7 +143,7 @@ def run(program: ProgramFile,
     loaded = load_program(program)
     wanted = tensor_files("--output", outputs)
     check_outputs(loaded, wanted)
-    check_distinct((*wanted.values(), trace, waveform, report_file))
+    check_distinct((*wanted.values(), trace, waveform, report_file, table))
     if trace is not None:
         format_for(trace)
     given = {name: read_tensor(path, loaded.tensor(name))
@@ -158,6 +163,7 @@ def run(program: ProgramFile,
     if report_file is not None:
         write_program_report(program, loaded, report_file, memory=memory, limit=limit,
                              silent=as_json)
+    write_table(table, [report.to_row()], silent=as_json)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -180,6 +186,7 @@ def profile(program: ProgramFile,
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
             report: ReportFile = None,
+            table: TableFile = None,
             as_json: AsJson = False) -> None:
     """Show where the cycles go: engines, waits, roofline.
 
@@ -191,12 +198,13 @@ def profile(program: ProgramFile,
     fixed = ModelInputs(shapes, values, data, random_data, preprocess, states, batch)
     chosen, memory = board_and_memory(board, memory)
     check_report(report)
+    check_table(table)
     if is_model(program):
         if chosen is not None and not is_image_of_model(program):
             name = name or chosen.preset
         profile_model(program, memory=memory, limit=limit, config=name, fixed=fixed,
                       board=chosen, mhz=mhz, all_reasons=all_reasons, as_json=as_json,
-                      report=report)
+                      report=report, table=table)
         return
     _refuse_for_programs(program, None, all_reasons)
     check_unused(name, fixed, f"{program} is a program")
@@ -212,7 +220,7 @@ def profile(program: ProgramFile,
         write_program_report(program, loaded, report, memory=memory, limit=limit, clock=clock,
                              silent=as_json)
     show_profiles([str(program)], [measure(loaded, parse_timing(memory), limit=limit)], clock,
-                  as_json=as_json)
+                  table=table, as_json=as_json)
 
 
 def _refuse_for_programs(program: Path, mhz: float | None, all_reasons: bool) -> None:

@@ -82,6 +82,28 @@ def write_inspections(found: Mapping[str, Inspection], path: Path, *,
         say(f"{path}: a report on {', '.join(found)}; open it in a browser")
 
 
+def check_table(path: Path | None) -> None:
+    """Refuse a table that cannot be written before anything takes long."""
+    if path is not None:
+        from ..report.save_report import check_folder
+        from ..runtime.reports.table_files import check_ending
+        check_ending(path)
+        check_folder(path)
+
+
+def write_table(path: Path | None, rows: Iterable[Mapping[str, object]], *,
+                silent: bool = False) -> None:
+    """Write what the table on the screen shows, and say so."""
+    if path is None:
+        return
+    from ..runtime.reports.table_files import flatten, write_rows
+
+    found = [flatten(row) for row in rows]
+    write_rows(path, found)
+    if not silent:
+        say(f"{path}: {len(found)} row{'s' * (len(found) != 1)}")
+
+
 def write_waveform_views(waveform: Path | None) -> None:
     """Beside a waveform that was written: which signals viewers show at first."""
     if waveform is not None:

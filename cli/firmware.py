@@ -11,7 +11,7 @@ import typer
 
 from ..base.errors import MicrotronError
 from .boards import BoardName
-from .files import AsJson, check_distinct, say
+from .files import AsJson, check_distinct, say, write_table
 from .frames import FrameOptions
 from .model import ModelFile, check_readable, is_model, open_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
@@ -74,7 +74,7 @@ def is_image(path: Path) -> bool:
 
 
 def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] | None,
-              outputs: list[str] | None, allow_nan: bool, as_json: bool,
+              outputs: list[str] | None, allow_nan: bool, table: Path | None, as_json: bool,
               frames: FrameOptions) -> None:
     """What `microtron run` does with firmware: all that can be wrong with it is found out before
     the board is asked, since loading it takes its time."""
@@ -104,7 +104,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
     wanted = output_files(outputs, image.outputs)
     held = {name: each.type for name, each in image.states.items()}
     kept, states = frames.files_out(held), frames.read_states(held)
-    check_distinct((*wanted.values(), *kept.values()))
+    check_distinct((*wanted.values(), *kept.values(), table))
     types = {name: each.type for name, each in image.inputs.items()}
     count, arrays = frames.read_frames(inputs, types)
     given = [convert_inputs(types, each, allow_nan=allow_nan)
@@ -126,11 +126,12 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
         **{file: array_content(np.stack(found[name]) if frames.all_frames else found[name][0])
            for name, file in wanted.items()},
         **{file: array_content(after[name]) for name, file in kept.items()}})
+    facts = {"device": device, "cycles": outcome.cycles,
+             "accelerator_cycles": outcome.accelerator_cycles, "frames": count,
+             "clock_hz": network.clock_hz}
+    write_table(table, [facts], silent=as_json)
     if as_json:
-        typer.echo(json.dumps({"device": device, "cycles": outcome.cycles,
-                               "accelerator_cycles": outcome.accelerator_cycles,
-                               "frames": count,
-                               "clock_hz": network.clock_hz}))
+        typer.echo(json.dumps(facts))
         return
     from ..base.checked_values import show_name
     from ..runtime.reports.tables import show

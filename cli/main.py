@@ -19,7 +19,7 @@ from .explore.codesign import explore
 from .explore.cost import fit
 from .explore.data import dataset, records
 from .explore.tuning import tune
-from .files import AsJson, ProgramFile, say, write_text
+from .files import AsJson, ProgramFile, check_table, say, write_table, write_text
 from .firmware import firmware
 from .help import GroupedCommands
 from .kernel import add_operators, kernels
@@ -28,7 +28,14 @@ from .machine.doctor import doctor
 from .machine.self_test import selftest
 from .model import check_unused, compile_, inspect, is_model
 from .networks import disassemble_model, verdicts_of_model
-from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
+from .options import (
+    ModelConfig,
+    ModelInputs,
+    ModelShapes,
+    ModelStates,
+    ModelValues,
+    TableFile,
+)
 from .quantization import quantize
 from .report import report
 
@@ -163,6 +170,7 @@ def config(name: Annotated[str, typer.Argument(
                                     "presets if left out.")] = "",
            output: Annotated[Path | None, typer.Option(
                "--output", "-o", help="TOML file to write.")] = None,
+           table: TableFile = None,
            as_json: AsJson = False) -> None:
     """Show, convert or save a configuration.
 
@@ -171,15 +179,18 @@ def config(name: Annotated[str, typer.Argument(
     from ..isa.config import PRESETS
     from ..isa.config_files import format_toml, load_with_notes, save_config
 
+    check_table(table)
     chosen = dict(PRESETS)
     if name:
         found, notes = load_with_notes(name)
         chosen = {name: found}
         for note in notes:
             say(note, err=True)
+    if output is not None and not name:
+        raise MicrotronError("--output needs the name of one configuration to save")
+    write_table(table, [{"name": each, **found.to_dict(), "digest": found.digest}
+                        for each, found in chosen.items()], silent=as_json)
     if output is not None:
-        if not name:
-            raise MicrotronError("--output needs the name of one configuration to save")
         save_config(chosen[name], output)
     elif as_json:
         typer.echo(json.dumps({each: {**found.to_dict(), "digest": found.digest}
@@ -221,13 +232,17 @@ def isa(instruction: Annotated[str, typer.Argument(
         as_manual: Annotated[bool, typer.Option(
             "--manual", help="Print the manual as Markdown.")] = False,
         as_header: Annotated[bool, typer.Option(
-            "--header", help="Print the C header.")] = False) -> None:
+            "--header", help="Print the C header.")] = False,
+        table: TableFile = None) -> None:
     """Look up an instruction; print the manual or the C header.
 
     Example: microtron isa gemm
     """
     from ..isa import c_header, manual
 
+    check_table(table)
+    if table is not None and (as_manual or as_header or instruction):
+        raise MicrotronError("--table is for the summary of all instructions; leave out the others")
     if as_manual:
         write_text(manual.manual())
     elif as_header:
@@ -237,6 +252,8 @@ def isa(instruction: Annotated[str, typer.Argument(
         show_section(manual.explain(instruction))
     else:
         from ..runtime.reports.tables import show
+        write_table(table, [{"instruction": each, "summary": text}
+                            for each, text in manual.summary()])
         show("Instructions", manual.summary())
 
 

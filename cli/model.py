@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, check_report, dump_passes, say, write_inspections, write_text
+from .files import (
+    AsJson,
+    check_report,
+    check_table,
+    dump_passes,
+    say,
+    write_inspections,
+    write_table,
+)
 from .objects import check_objects, write_network, write_network_objects
 from .options import (
     Limit,
@@ -23,6 +31,7 @@ from .options import (
     ModelStates,
     ModelValues,
     ReportFile,
+    TableFile,
 )
 from .quantization import Preprocess, RandomData, SampleData, quantized_graph
 from .times import (
@@ -149,8 +158,7 @@ def inspect(model: ModelFile,
             mhz: ClockMhz = None,
             all_reasons: AllReasons = False,
             report: ReportFile = None,
-            as_csv: Annotated[bool, typer.Option(
-                "--csv", help="Print CSV, a line for each node.")] = False,
+            table: TableFile = None,
             as_json: AsJson = False) -> None:
     """Show the cost of a network, layer by layer.
 
@@ -160,9 +168,8 @@ def inspect(model: ModelFile,
 
     Example: microtron inspect model.onnx --config base
     """
-    if as_json and as_csv:
-        raise MicrotronError("--json and --csv are two ways to print the same; take one")
     check_report(report)
+    check_table(table)
     chosen, memory = board_and_memory(board, memory)
     if chosen is not None and not name and not is_image_of_model(model):
         name = chosen.preset
@@ -176,15 +183,13 @@ def inspect(model: ModelFile,
         found = inspect_model(loaded, timing_of(memory), limit=limit, clock=clock,
                               time_host=host_timer(chosen, clock), progress=tell)
     if report is not None:
-        write_inspections({model.name: found}, report, silent=as_json or as_csv)
+        write_inspections({model.name: found}, report, silent=as_json)
+    from ..runtime.reports.model_tables import layer_rows, show_layers
+    write_table(table, layer_rows(found), silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(model), **found.to_dict()}))
         return
-    from ..runtime.reports.model_tables import csv_text, show_layers
-    if as_csv:
-        write_text(csv_text(found))
-    else:
-        show_layers(str(model), found, all_reasons=all_reasons)
+    show_layers(str(model), found, all_reasons=all_reasons)
 
 
 def is_model(path: Path) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ..base.errors import MicrotronError
-from .files import check_distinct, write_inspections, write_waveform_views
+from .files import check_distinct, write_inspections, write_table, write_waveform_views
 from .frames import FrameOptions, RunOptions, run_frames
 from .model import open_model, timing_of
 from .tensors import output_files
@@ -33,7 +34,7 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
               outputs: list[str] | None, trace: Path | None, config: str,
               fixed: ModelInputs, memory: str, check: bool, mhz: float | None,
               all_reasons: bool, as_json: bool, frames: FrameOptions,
-              report: Path | None) -> None:
+              report: Path | None, table: Path | None) -> None:
     """What `microtron run` does with a network."""
     from ..base.atomic_files import write_together
     from ..base.progress import report_progress
@@ -45,7 +46,7 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     model = open_model(path, config, fixed, memory)
     wanted = output_files(outputs, model.outputs)
     kept = frames.files_out({name: each.type for name, each in model.states.items()})
-    check_distinct((*wanted.values(), *kept.values(), trace, report))
+    check_distinct((*wanted.values(), *kept.values(), trace, report, table))
     if frames.all_frames and (trace is not None or "waveform" in options):
         raise MicrotronError("--trace and --waveform show one frame, without --frames")
     if "waveform" in options and len(model.programs) != 1:
@@ -70,13 +71,13 @@ def run_model(path: Path, *, device: str, options: RunOptions, inputs: list[str]
     write_waveform_views(options.get("waveform"))
     if report is not None:
         _write_report(path, model, report, timing_of(memory), time, silent=as_json)
+    found: PlainData = {**result.to_dict(), **time.to_dict(), "frames": given[0],
+                        "cycles_of_all_frames": found_frames.cycles}
+    seconds = {name: (each.seconds, each.source.value) for name, each in time.host.nodes.items()}
+    for each in found["nodes"]:
+        each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))
+    write_table(table, found["nodes"], silent=as_json)
     if as_json:
-        seconds = {name: (each.seconds, each.source.value)
-                   for name, each in time.host.nodes.items()}
-        found: PlainData = {**result.to_dict(), **time.to_dict(), "frames": given[0],
-                 "cycles_of_all_frames": found_frames.cycles}
-        for each in found["nodes"]:
-            each["seconds"], each["time_source"] = seconds.get(each["name"], (None, ""))
         typer.echo(json.dumps(found))
     else:
         place = f"{path} on {device}"
@@ -110,7 +111,8 @@ def check_safe(model: Model) -> None:
 
 def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                   fixed: ModelInputs, board: Board | None, mhz: float | None,
-                  all_reasons: bool, as_json: bool, report: Path | None) -> None:
+                  all_reasons: bool, as_json: bool, report: Path | None,
+                  table: Path | None) -> None:
     """What `microtron profile` does with a network: a profile of each program, and the time of an
     inference."""
     from ..base.progress import report_progress
@@ -131,6 +133,8 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                       host_timer(board, clock))
     if report is not None:
         _write_report(path, model, report, timing, time, silent=as_json)
+    places = [name_program(path, number, count) for number in range(count)]
+    write_table(table, engine_rows(places, found), silent=as_json)
     if as_json:
         typer.echo(json.dumps({
             "programs": [_with_time(each, clock) for each in found], "network": {
@@ -139,7 +143,7 @@ def profile_model(path: Path, *, memory: str, limit: int | None, config: str,
                                "time_source": each.source.value}
                               for name, each in time.host.nodes.items()]}}))
         return
-    show_profiles([name_program(path, number, count) for number in range(count)], found, clock)
+    show_profiles(places, found, clock)
     show_end_to_end(f"{path}, the whole network", model, time, all_reasons=all_reasons)
 
 
@@ -161,11 +165,18 @@ def write_program_report(path: Path, program: Program, target: Path, *, memory: 
     write_inspections({path.name: found}, target, silent=silent)
 
 
+def engine_rows(places: list[str], found: list[Profile]) -> list[dict[str, object]]:
+    """A row for each engine of each program."""
+    return [{"program": place, "cycles": each.report.cycles, **asdict(engine)}
+            for place, each in zip(places, found, strict=True) for engine in each.engines]
+
+
 def show_profiles(places: list[str], found: list[Profile], clock: Clock, *,
-                  as_json: bool = False) -> None:
+                  table: Path | None = None, as_json: bool = False) -> None:
     """Profiles of programs, each with the time that it takes at a clock."""
     from ..runtime.reports.tables import show_profile
 
+    write_table(table, engine_rows(places, found), silent=as_json)
     for place, each in zip(places, found, strict=True):
         if as_json:
             typer.echo(json.dumps(_with_time(each, clock)))

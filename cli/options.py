@@ -29,6 +29,9 @@ ModelConfig = Annotated[str, typer.Option(
 ReportFile = Annotated[Path | None, typer.Option(
     "--report", metavar="FILE.html", help="Also write a report: one HTML file for a browser.")]
 
+TableFile = Annotated[Path | None, typer.Option(
+    "--table", metavar="FILE", help="Also write the table to a .csv, .parquet or .jsonl file.")]
+
 ModelShapes = Annotated[list[str] | None, typer.Option(
     "--shape", metavar="INPUT=N,N,…",
     help="Shape of a dynamic input of a .tflite or .onnx file: x=1,3,224,224.")]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, check_report, say, write_inspections
-from .options import ModelInputs, ModelShapes, ModelValues, ReportFile
+from .files import AsJson, check_report, check_table, say, write_inspections, write_table
+from .options import ModelInputs, ModelShapes, ModelValues, ReportFile, TableFile
 
 if TYPE_CHECKING:
     from ..compiler.graph.graph import Graph
@@ -64,6 +64,7 @@ def quantize(
         all_layers: Annotated[bool, typer.Option(
             "--all", help="Print all layers, not only those that hurt most.")] = False,
         report: ReportFile = None,
+        table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Quantize a float network to int8, with samples of its inputs.
 
@@ -79,6 +80,7 @@ def quantize(
     if target.suffix != ".onnx":
         raise MicrotronError(f"--output is {target}, but must be an .onnx file")
     check_report(report)
+    check_table(table)
     if report is not None and config == "none":
         raise MicrotronError("--report shows cycles, and needs a configuration; leave out --config "
                              "none")
@@ -93,6 +95,7 @@ def quantize(
         found.save(target)
     if report is not None:
         _write_report(found, target, config, report, silent=as_json)
+    write_table(table, [each.to_dict() for each in found.report.layers], silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(target), **found.report.to_dict()}))
         return

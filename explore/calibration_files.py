@@ -9,7 +9,7 @@ from pathlib import Path
 from ..base.atomic_files import write_atomically
 from ..base.errors import MicrotronError
 from ..base.notebooks.svg_plot import Series, plot_svg
-from .data_files import write_rows
+from ..runtime.reports.table_files import write_rows
 
 FORMATS = (".csv", ".svg", ".png")
 Bins = Sequence[Mapping[str, object]]

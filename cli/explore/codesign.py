@@ -11,8 +11,8 @@ import typer
 
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
-from ..files import AsJson, check_report, say
-from ..options import ReportFile
+from ..files import AsJson, check_report, check_table, say, write_table
+from ..options import ReportFile, TableFile
 from .data import Budget, Seed
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def explore(
             "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
                                               "again. [default: in the folder]")] = None,
         report: ReportFile = None,
+        table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Search configurations for networks on a board.
 
@@ -61,7 +62,7 @@ def explore(
     from ...base.progress import report_progress
     from ...explore.codesign.codesign_search import Exploration, finish, import_optuna, search
     from ...explore.codesign.codesign_search import measure as measure_exactly
-    from ...explore.codesign.front_files import write_front
+    from ...explore.codesign.front_files import name_points, row_of, write_front
     from ...explore.dataset import parse_budget
     from ...explore.records import Records
     from ...isa.config_files import load_config
@@ -72,6 +73,7 @@ def explore(
     if output.exists() and not output.is_dir():
         raise MicrotronError(f"--output is {output}, but must be a folder, or a name for one")
     check_report(report)
+    check_table(table)
     for path in models:
         check_readable(path)
     reference = load_config(baseline) if baseline is not None else None
@@ -96,6 +98,8 @@ def explore(
         from .front_report import write_front_report
         write_front_report(report, models, found,
                            None if before is None else (str(baseline), before), silent=as_json)
+    write_table(table, [row_of(point, name, mhz) for name, point in name_points(found.front)],
+                silent=as_json)
     if as_json:
         typer.echo(json.dumps(_facts(found, output, before, gains)))
         return

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, say
+from ..files import AsJson, check_table, say, write_table
+from ..options import TableFile
 from .data import Seed
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
         calibration: Annotated[Path | None, typer.Option(
             help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
                  "matplotlib is installed.")] = None,
+        table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Fit a model of cycles, or of area, to data sets.
 
@@ -38,6 +40,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
     """
     if output.suffix != ".json":
         raise MicrotronError(f"--output is {output}, but must be a .json file")
+    check_table(table)
     from ...base.progress import report_progress
     from ...explore.area.area_model import is_area_table
     from ...explore.calibration_files import check_calibration, write_calibration
@@ -48,7 +51,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
     if is_area_table(data[0]):
         if calibration is not None:
             raise MicrotronError("--calibration is of cycles: leave it out for tables of areas")
-        _fit_area(data, output, count, seed, as_json=as_json)
+        _fit_area(data, output, count, seed, table, as_json=as_json)
         return
     import_xgboost()
     check_calibration(calibration)
@@ -58,6 +61,9 @@ def fit(data: Annotated[list[Path], typer.Argument(
         if calibration is not None:
             write_calibration(calibration, found.calibration)
     facts = found.predictor.facts
+    write_table(table, [{"held_out": held_out.value, "predicted_by": name, **each.to_dict()}
+                        for held_out, kinds in found.errors.items()
+                        for name, each in kinds.items()], silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(output), **facts}))
         return
@@ -66,7 +72,8 @@ def fit(data: Annotated[list[Path], typer.Argument(
         f"{facts['layers']} layers")
 
 
-def _fit_area(data: list[Path], output: Path, folds: int, seed: int, *, as_json: bool) -> None:
+def _fit_area(data: list[Path], output: Path, folds: int, seed: int, target: Path | None, *,
+              as_json: bool) -> None:
     """Fit an area model, and show what it leaves on held-out configurations."""
     from rich.table import Table
 
@@ -76,6 +83,8 @@ def _fit_area(data: list[Path], output: Path, folds: int, seed: int, *, as_json:
     rows = read_areas(data)
     model = fit_area(rows, folds, seed)
     model.save(output)
+    write_table(target, [{"family": family, "resource": kind, **each} for family, kinds
+                         in model.errors.items() for kind, each in kinds.items()], silent=as_json)
     if as_json:
         typer.echo(json.dumps({"file": str(output), "rows": len(rows), "errors": model.errors}))
         return

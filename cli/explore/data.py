@@ -68,8 +68,8 @@ def dataset(
     Example: microtron dataset data.parquet --budget 5000,30min
     """
     from ...base.progress import report_progress
-    from ...explore.data_files import check_ending, write_rows
     from ...explore.dataset import collect, parse_budget, rows_of
+    from ...runtime.reports.table_files import check_ending, write_rows
 
     check_ending(output)
     points, seconds = parse_budget(budget)
@@ -110,9 +110,9 @@ def _synthesize(output: Path, store: Path, families: list[str], configs: list[st
     """The table of areas."""
     from ...base.progress import report_progress
     from ...explore.area.area_dataset import area_rows, check_families, collect_areas
-    from ...explore.data_files import write_rows
     from ...explore.sampling import star_configs
     from ...isa.config_files import load_config
+    from ...runtime.reports.table_files import write_rows
 
     check_families(families)
     named = {load_config(each): each for each in configs or []}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, check_report, say, write_inspections
-from ..options import Memory, ReportFile
+from ..files import AsJson, check_report, check_table, say, write_inspections, write_table
+from ..options import Memory, ReportFile, TableFile
 from .data import Seed, StoreFile
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def tune(
         seed: Seed = 0,
         store: StoreFile = None,
         report: ReportFile = None,
+        table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Search for faster schedules of a network.
 
@@ -62,6 +63,7 @@ def tune(
     if target.suffix != ".json":
         raise MicrotronError(f"--output is {target}, but must be a .json file")
     check_report(report)
+    check_table(table)
     check_readable(model)
     config = load_config(name)
     options = TuneOptions(method=method, trials=trials, streams=streams, seed=seed,
@@ -74,11 +76,13 @@ def tune(
     write_schedules(target, config, found.kept, facts)
     if report is not None:
         _write_report(report, model, config, timing_of(memory), found, silent=as_json)
+    layers = [{"operator": each.layer.operator, "times": each.times, "before": each.before,
+               "after": each.after, "trials": each.trials, "space": each.space}
+              for each in found.layers]
+    write_table(table, layers, silent=as_json)
     if as_json:
-        typer.echo(json.dumps({"file": str(target), **facts, "kept": len(found.kept), "layers": [
-            {"operator": each.layer.operator, "times": each.times, "before": each.before,
-             "after": each.after, "trials": each.trials, "space": each.space}
-            for each in found.layers]}))
+        typer.echo(json.dumps({"file": str(target), **facts, "kept": len(found.kept),
+                               "layers": layers}))
         return
     _show(found)
     say(f"{target}: {len(found.kept)} schedules; {found.before} cycles before, {found.after} with "

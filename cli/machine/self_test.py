@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, say
-from ..options import Limit, Memory
+from ..files import AsJson, check_table, say, write_table
+from ..options import Limit, Memory, TableFile
 
 if TYPE_CHECKING:
     from ...isa.config import Config
@@ -30,6 +30,7 @@ def selftest(device: Annotated[str, typer.Option(
              )] = "",
              memory: Memory = "",
              limit: Limit = None,
+             table: TableFile = None,
              as_json: AsJson = False) -> None:
     """Check a device against the exact simulator.
 
@@ -45,16 +46,17 @@ def selftest(device: Annotated[str, typer.Option(
 
     if memory and device not in TIMED:
         raise MicrotronError(f"--memory is for the {' or '.join(TIMED)} device, not for {device}")
+    check_table(table)
     timing = _timing(memory)
     chosen = open_device(device, _config(name), memory=timing, limit=limit)
     config, timing = _describe(chosen, name, timing)
     with report_progress(f"checking {device}") as tell:
         checks = list(self_test(chosen, config, timing, tell=tell))
+    facts = [{**asdict(each), "passed": each.passed} for each in checks]
+    write_table(table, facts, silent=as_json)
     if as_json:
         typer.echo(json.dumps({"device": device, "config": config.to_dict(),
-                               "passed": all(each.passed for each in checks),
-                               "checks": [{**asdict(each), "passed": each.passed}
-                                          for each in checks]}))
+                               "passed": all(each.passed for each in checks), "checks": facts}))
     else:
         _print_checks(device, checks)
     if not all(each.passed for each in checks):

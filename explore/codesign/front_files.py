@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 
 from ...base.atomic_files import write_atomically, write_together
 from ...isa.config_files import format_toml
+from ...runtime.reports.table_files import write_rows
 from ..area.area_counts import KINDS
-from ..data_files import write_rows
 from .codesign_search import Exploration, Point
 
 TABLE, PICTURE, SUMMARY = "front.csv", "front.svg", "exploration.json"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -153,29 +151,21 @@ def reason_lines(model: CompiledModel, time: EndToEnd | None, numbers: dict[str,
         yield f"  {group.line()}"
 
 
-def csv_text(found: Inspection) -> str:
-    """The table of layers for a spreadsheet: after the nodes, what is handed over. The seconds of
-    all lines add up to those from end to end."""
-    columns = list(LayerCost(node=found.model.nodes[0]).to_dict()) if found.model.nodes else [
-        "name"]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*columns, "clock_mhz", "processor"], lineterminator="\n",
-                            restval="")
-    writer.writeheader()
+def layer_rows(found: Inspection) -> Iterator[dict[str, object]]:
+    """The table of layers for a file: after the nodes, what is handed over. The seconds of all rows
+    add up to those from end to end."""
     time = found.end_to_end
     for each in found.layers:
         on_cpu = each.node.where == Where.CPU
         cells = {name: printable(value) if isinstance(value, str) else value
                  for name, value in each.to_dict().items()}
-        writer.writerow({**cells, "clock_mhz": "" if on_cpu else time.clock.mhz,
-                         "processor": time.host.processor if on_cpu else ""})
+        yield {**cells, "clock_mhz": None if on_cpu else time.clock.mhz,
+               "processor": time.host.processor if on_cpu else ""}
     for handover in time.host.handovers if found.model.nodes else ():
-        writer.writerow({
-            "name": printable(handover.tensor), "where": "hand-over", "step": handover.step,
-            "operator": "pack" if handover.to_accelerator else "unpack", "bytes": handover.bytes,
-            "seconds": handover.seconds, "time_source": handover.source.value,
-            "processor": time.host.processor})
-    return text.getvalue()
+        yield {"name": printable(handover.tensor), "where": "hand-over", "step": handover.step,
+               "operator": "pack" if handover.to_accelerator else "unpack",
+               "bytes": handover.bytes, "seconds": handover.seconds,
+               "time_source": handover.source.value, "processor": time.host.processor}
 
 
 def placement_lines(model: CompiledModel) -> Iterator[str]:

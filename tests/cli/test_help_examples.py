@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
+from rich.table import Table
 
 import microtron
 from microtron.cli.main import parser
@@ -43,7 +46,16 @@ def _with_the_cache(monkeypatch):
     monkeypatch.delenv("MICROTRON_ANEW", raising=False)
 
 
+def options_of(name):
+    return {option for each in parser(with_operators=False).commands[name].params
+            for option in each.opts}
+
+
 EXAMPLES = examples()
+SUMMARY = {"gemm"}          # of an argument with which `isa` explains one, and lists nothing
+# Commands whose output is text, a line or a file of another kind. All others have a table.
+NO_TABLE = {"asm", "disasm", "verify", "compile", "report", "compare", "firmware", "dataset",
+            "records", "completion", "kernel", "verilog"}
 RUN = [each for name, lines in EXAMPLES.items() for each in lines
        if name not in SLOW and not name.startswith("kernel")]
 
@@ -58,6 +70,13 @@ def test_every_command_has_an_example_of_options_that_it_has(name):
         for word in words:
             if word.startswith("-"):
                 assert re.search(rf"(^|[ ,/]){re.escape(word)}\b", known), (line, word)
+
+
+def test_every_command_with_a_table_writes_it_to_a_file_by_the_same_option():
+    commands = parser(with_operators=False).commands
+    assert {name for name in commands if "--table" in options_of(name)} == {*commands} - NO_TABLE
+    shown = {name for name in commands if "--csv" in options_of(name)}
+    assert not shown
 
 
 @pytest.mark.parametrize("line", RUN)
@@ -76,7 +95,18 @@ def test_the_example_of_a_command_runs_as_it_is_written(line, tmp_path):
         program = microtron.load_program(tmp_path / "matmul.mt")
         for tensor in program.tensors:
             np.save(tmp_path / f"{tensor.name}.npy", np.zeros(tensor.shape, tensor.dtype))
-    printed = good(*words, cwd=tmp_path)
+    has_table = "--table" in options_of(words[0])
+    with mock.patch.object(Table, "__init__", autospec=True, side_effect=Table.__init__) as drawn:
+        printed = good(*words, *(["--table", "table.csv"] if has_table and not SUMMARY & {*words}
+                                 else []), cwd=tmp_path)
+    assert has_table or not drawn.called, "what is a table on the screen can be written to a file"
+    if (tmp_path / "table.csv").exists():
+        with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert rows
+        assert None not in {name for row in rows for name in row}      # no cell too many
+    else:
+        assert not has_table or SUMMARY & {*words}
     outputs = [Path(word.partition("=")[2] or word) for before, word in pairwise(words)
                if before == "-o"]
     assert printed or outputs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import random
@@ -191,7 +190,11 @@ def test_layers_are_a_table_for_people_and_for_spreadsheets(files):
     for part in ("1 node: no table of values in the ALU", "1 node: real arithmetic runs on the CPU",
                  "end to end", "without reuse"):
         assert part in " ".join(text.split()), part
-    rows = list(csv.DictReader(io.StringIO(good("inspect", files / "small.mt", "--csv"))))
+    said = good("inspect", files / "small.mt", "--table", files / "layers.csv")
+    assert f"{files / 'layers.csv'}: " in said
+    with (files / "layers.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    (files / "layers.csv").unlink()
     assert [each["name"] for each in rows if each["where"] != "hand-over"] == [
         "conv", "sum", "table_of", "flat", "dense", "real"]
     assert rows[2]["reason"] == "no table of values in the ALU"
@@ -262,7 +265,10 @@ def test_columns_of_a_network_with_one_program_are_those_of_the_program(files, t
     (("compile", "open.onnx", "--config", "tiny"), "open.onnx"),
     (("inspect", "program.mt"), "program.mt: not a network but an image of a program"),
     (("inspect", "small.mt", "--config", "tiny"), "--config is for .tflite and .onnx files; small"),
-    (("inspect", "small.mt", "--json", "--csv"), "--json and --csv are two ways"),
+    (("inspect", "small.mt", "--table", "layers.txt"), "layers.txt must end with .parquet, .csv"),
+    (("inspect", "small.mt", "--table", "no/layers.csv"), "there is no folder"),
+    (("run", "small.mt", "-i", "image.npy", "-o", "real=a.csv", "--table", "a.csv"), "a.csv is to "
+     "receive two results"),
     (("inspect", "small.mt", "--limit", "10"), "10"),
     (("run", "program.mt", "--shape", "x=1"), "--shape is for .tflite and .onnx files; program.mt"),
     (("verify", "program.mt", "--config", "tiny"), "--config is for .tflite and .onnx files"),
@@ -294,7 +300,7 @@ def test_misuse_is_refused_in_one_line(files, arguments, message):
 
 @pytest.mark.parametrize("arguments", [
     ("verify",), ("disasm",), ("profile", "--limit", "20000", "--json"),
-    ("inspect", "--limit", "20000"), ("inspect", "--limit", "20000", "--csv"),
+    ("inspect", "--limit", "20000"), ("inspect", "--limit", "20000", "--json"),
     ("run", "--limit", "20000", "-i", "image=image.npy", "--device", "functional"),
 ], ids=" ".join)
 def test_damaged_images_end_in_one_line(files, tmp_path, arguments):

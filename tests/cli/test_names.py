@@ -56,7 +56,7 @@ def check(text):
 
 @pytest.mark.parametrize("arguments", [
     ("compile", "evil.onnx", "--show", "graph,passes,placement,plan"), ("inspect", "evil.onnx"),
-    ("inspect", "evil.onnx", "--csv"), ("profile", "evil.onnx", "--all"),
+    ("inspect", "evil.onnx", "--json"), ("profile", "evil.onnx", "--all"),
     ("run", "evil.onnx", "-i", "x.npy", "--all"), ("verify", "evil.onnx"), ("disasm", "evil.onnx"),
 ], ids=" ".join)
 def test_names_are_shown_and_do_nothing(folder, arguments):

@@ -19,10 +19,10 @@ from microtron.explore.area.area_model import (
 )
 from microtron.explore.area.netlist import Unit, split_units
 from microtron.explore.area.synthesis import measure_area, run_yosys
-from microtron.explore.data_files import write_rows
 from microtron.explore.records import Records, State
 from microtron.explore.sampling import CENTRES, STAR_VALUES, sample_configs, star_configs
 from microtron.isa.config import PRESETS
+from microtron.runtime.reports.table_files import write_rows
 from tests.command import bad
 
 CHILD = r"""

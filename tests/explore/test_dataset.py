@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from microtron import Conv2d, Dense, MicrotronError, compile_op, load_config, simulate
-from microtron.explore.data_files import read_column, write_rows
+from microtron.explore.data_files import read_column
 from microtron.explore.dataset import Design, collect, parse_budget, rows_of
 from microtron.explore.features import features_of
 from microtron.explore.layer_sources import read_layers, sample_layers
@@ -23,6 +23,7 @@ from microtron.explore.records import Records
 from microtron.explore.sampling import sample_configs, sample_memories
 from microtron.isa.config import Config
 from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.reports.table_files import write_rows
 from tests.command import bad, good
 
 SMALL = (Dense(rows=1, inputs=24, outputs=20), Dense(rows=3, inputs=16, outputs=8),

@@ -7,7 +7,7 @@ import pytest
 
 from microtron import Conv2d, MicrotronError
 from microtron.explore.calibration_files import check_calibration, write_calibration
-from microtron.explore.data_files import read_column, write_rows
+from microtron.explore.data_files import read_column
 from microtron.explore.dataset import Design
 from microtron.explore.features import estimate_of
 from microtron.explore.fit import ESTIMATE, MODEL, fit, load_data
@@ -18,6 +18,7 @@ from microtron.explore.sampling import sample_configs
 from microtron.explore.validation import HeldOut, calibration, errors_of, folds, spearman
 from microtron.isa.config import Config
 from microtron.isa.memory_timing import MemoryTiming
+from microtron.runtime.reports.table_files import write_rows
 from tests.command import bad
 
 CONFIGURATIONS = [f"c{number % 7}" for number in range(60)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import replace
 
@@ -23,7 +21,7 @@ from microtron.compiler.graph.operations.pointwise.unary import Unary, UnaryKind
 from microtron.compiler.graph.types import TensorType
 from microtron.runtime.clock import Clock
 from microtron.runtime.reports.layers import inspect_model
-from microtron.runtime.reports.model_tables import csv_text
+from microtron.runtime.reports.model_tables import layer_rows
 from microtron.runtime.reports.units import duration
 from microtron.runtime.times import measure
 from microtron.runtime.times.estimate import PROCESSORS, estimate_times, find_processor
@@ -127,7 +125,7 @@ def test_all_parts_add_up_in_json_and_csv(model):
     assert total.utilization < total.accelerator_utilization
     assert total.utilization == pytest.approx(
         total.macs / (total.seconds * 50e6 * model.config.macs_per_cycle))
-    rows = list(csv.DictReader(io.StringIO(csv_text(found))))
+    rows = list(layer_rows(found))
     assert sum(float(each["seconds"] or 0) for each in rows) == pytest.approx(
         totals["end_to_end_seconds"])
     assert {each["where"]: each["time_source"] for each in rows if each["seconds"]} == {
