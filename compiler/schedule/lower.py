@@ -39,6 +39,7 @@ from ..nest.nest import (
     When,
     make_sequence,
 )
+from .plain_copies import copy_part, is_load, source_of
 from .regions import Part, boxes_read, covering, extend_along, whole_tensor
 from .schedule import Schedule
 from .sliding import new_part, ring_copies, slide_of
@@ -52,7 +53,7 @@ Convert = Callable[[Marked], Statement]
 class Lowering:
     """What is known while a schedule is lowered."""
 
-    convert: Convert = lambda marked: marked        # what stands in the place of marked loops
+    convert: Convert | None = None                  # what stands in the place of marked loops
     buffers: dict[Tensor, Buffer] = field(default_factory=dict)
     parts: dict[Tensor, Part] = field(default_factory=dict)     # that buffers hold
     slides: dict[Tensor, Slide] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class Lowering:
 def lower(schedule: Schedule, convert: Convert | None = None) -> Nest:
     """The nest that computes a schedule's outputs as its stages say. Marked loops stay as they are,
     or become what `convert` makes of them: that takes less time than to look for them later."""
-    state = Lowering() if convert is None else Lowering(convert)
+    state = Lowering(convert)
     stages = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in stages:
         stage.check_mark()
@@ -171,10 +172,27 @@ def _produce(state: Lowering, stage: Stage) -> Statement:
     part = state.parts[stage.tensor]
     if stage.tensor in state.slides:
         part = new_part(part, state.slides[stage.tensor])
+    load = _load(state, stage, part) if state.convert is not None and is_load(stage) else None
+    if load is not None:
+        return load
     frames = frames_of(stage, part, state.bodies[stage.tensor])
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
     return make_sequence(*(_loops(state, frame, 0, first) for frame in frames))
+
+
+def _load(state: Lowering, stage: Stage, part: Part) -> Statement | None:
+    """The transfer that a stage is, without its loops; None if it may be none."""
+    tensor = stage.tensor
+    source = source_of(tensor, state.bodies[tensor], stage.scope)
+    if source is None or tensor in state.slides or any(
+            (stage, axis) in state.inside for axis in stage.leaves):
+        return None
+    return copy_part(source, part, state.buffers[tensor], state.buffers[source.tensor])
+
+
+def _convert(state: Lowering, marked: Marked) -> Statement:
+    return marked if state.convert is None else state.convert(marked)
 
 
 def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
@@ -195,8 +213,8 @@ def _loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> St
         outside = [guard for guard in frame.guards if not _has_axis(guard, tile)]
         inner = frame if not outside else replace(
             frame, guards=[each for each in frame.guards if each not in outside])
-        marked = state.convert(Marked(frame.intrinsic[1],
-                                      _plain_loop(state, inner, place, first_reduction)))
+        marked = _convert(state, Marked(frame.intrinsic[1],
+                                        _plain_loop(state, inner, place, first_reduction)))
         return When(both(*outside), marked) if outside else marked
     return _plain_loop(state, frame, place, first_reduction)
 
@@ -279,7 +297,7 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
     inner = When(both(*near), statement) if near else statement
-    mark = state.convert(Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
+    mark = _convert(state, Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
     kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
              if frame.axes[axis] in renamed}
     return _wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
