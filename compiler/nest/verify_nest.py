@@ -7,9 +7,9 @@ buffer; types match; no buffer is read before something is written to it; thread
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NoReturn
+from types import MappingProxyType
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -67,14 +67,13 @@ def verify_nest(nest: Nest) -> None:
                                f"it")
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """What holds where a statement stands."""
 
     buffers: frozenset[Buffer]
     axes: frozenset[Axis] = frozenset()
     conditions: Conditions = ()
-    known: Known | None = field(default_factory=dict)       # None where nothing is ever run
+    known: Known | None = MappingProxyType({})      # None where nothing is ever run
 
 
 class _Verifier:
@@ -161,7 +160,11 @@ class _Verifier:
     def _uses(self, statement: Statement, place: _Place) -> None:
         """Check everything about a statement that touches buffers."""
         self._check_form(statement)
-        for region in _regions(statement):
+        regions = _regions(statement)
+        if regions and place.known is not None and _are_inside(regions, place):
+            self._note_uses(statement, regions)
+            return
+        for region in regions:
             self._check_region(statement, region, place)
         for expression in _expressions(statement):
             self._check_expression(statement, expression, place)
@@ -169,12 +172,21 @@ class _Verifier:
             return
         for touch in touches(statement, place.conditions):
             self._check_bounds(statement, touch, place)
-            buffer = touch.region.buffer
             if touch.writes:
-                self.written.add(buffer)
-            elif buffer not in self.written:
-                self.refuse(statement, f"{self.printer.buffer(buffer)} is read, but nothing has "
-                                       f"written it yet")
+                self.written.add(touch.region.buffer)
+            else:
+                self._check_written(statement, touch.region.buffer)
+
+    def _note_uses(self, statement: Statement, regions: tuple[Region, ...]) -> None:
+        """The first region is written, after the others have been read."""
+        for region in regions[1:]:
+            self._check_written(statement, region.buffer)
+        self.written.add(regions[0].buffer)
+
+    def _check_written(self, statement: Statement, buffer: Buffer) -> None:
+        if buffer not in self.written:
+            self.refuse(statement, f"{self.printer.buffer(buffer)} is read, but nothing has "
+                                   f"written it yet")
 
     def _check_form(self, statement: Statement) -> None:
         """Types and extents."""
@@ -278,6 +290,24 @@ class _Verifier:
                 self.refuse(statement, f"{self.printer.expression(start)} in "
                                        f"{self.printer.buffer(region.buffer)} goes from {low} to "
                                        f"{last}, but there are only 0 to {extent - 1}")
+
+
+def _are_inside(regions: tuple[Region, ...], place: _Place) -> bool:
+    """Whether regions are plainly right, as most are: they start at sums of axes that are there,
+    and whatever these are, nothing lies outside a buffer."""
+    for region in regions:
+        buffer, axes = region.buffer, place.axes
+        if buffer not in place.buffers or not (
+                len(region.start) == len(region.extents) == len(buffer.shape)):
+            return False
+        for start, count, extent in zip(region.start, region.extents, buffer.shape, strict=True):
+            form = affine(start) if is_simple(start) else None
+            if form is None or count < 1:
+                return False
+            low, high = form.range()
+            if low < 0 or high + count > extent or not form.terms.keys() <= axes:
+                return False
+    return True
 
 
 def _regions(statement: Statement) -> tuple[Region, ...]:

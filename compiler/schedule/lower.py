@@ -227,12 +227,14 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     if attached is None:
         return Loop(frame.axes[axis], _loops(state, frame, place + 1, first_reduction),
                     stage.kinds.get(axis, LoopKind.SERIAL))
-    within = [frame.axes[each] for each in stage.leaves[place + 1:]]
+    within = {frame.axes[each] for each in stage.leaves[place + 1:]}
+    known: dict[Tensor, Part] = {}
     for each in reversed(attached):         # readers first: they determine what is needed of others
-        part = _required_part(state, frame, each.tensor, within)
+        part = _required_part(state, frame, each.tensor, within, known)
         slide = slide_of(each, part, frame.axes[axis])
         if slide is not None:
             state.slides[each.tensor] = slide
+            known.clear()                   # less is needed of what it reads
         _realize(state, each, part)
     inner = _loops(state, frame, place + 1, first_reduction)
     statement = make_sequence(*(_produce(state, each) for each in attached), inner)
@@ -244,15 +246,18 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
     return Loop(frame.axes[axis], statement, stage.kinds.get(axis, LoopKind.SERIAL))
 
 
-def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: list[Axis]) -> Part:
+def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: set[Axis],
+                   known: dict[Tensor, Part]) -> Part:
     """The part of a tensor that the body of a loop needs, itself or through stages that are
-    computed inside it; `within` are the loops inside."""
+    computed inside it; `within` are the loops inside, `known` the parts that were asked for."""
+    if tensor in known:
+        return known[tensor]
     boxes = boxes_read(tensor, state.bodies[frame.stage.tensor], frame.values, within)
     for reader, body in state.bodies.items():
         stage = state.stages[reader]
         if reader is not tensor and tensor in state.read[reader] and (
                 _is_inside(stage, frame.stage)):
-            part = _required_part(state, frame, reader, within)
+            part = _required_part(state, frame, reader, within, known)
             if reader in state.slides:
                 part = new_part(part, state.slides[reader])
             inner = frame_of(stage, part, body)
@@ -260,7 +265,8 @@ def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: list[A
     if not boxes:
         raise CompileError(f"{tensor.name} is computed in a loop of {frame.stage}, which does not "
                            f"read it")
-    return covering(tensor, boxes)
+    known[tensor] = covering(tensor, boxes)
+    return known[tensor]
 
 
 def _is_inside(stage: Stage, outer: Stage) -> bool:

@@ -69,14 +69,23 @@ def _box(element: Element, values: Mapping[Axis, Expression], inside: Collection
         if form is None:        # not affine: all of it
             sides.append((Affine(), extent))
             continue
-        moving = {axis: each for axis, each in form.terms.items() if axis in inside}
-        low, high = Affine(0, moving).range()
-        sides.append((form.drop_axes(*moving) + Affine(low), high - low + 1))
+        low, reach, still = form.constant, 1, {}
+        for axis, each in form.terms.items():
+            if axis not in inside:
+                still[axis] = each
+            elif each < 0:
+                low += each * (axis.extent - 1)
+                reach -= each * (axis.extent - 1)
+            else:
+                reach += each * (axis.extent - 1)
+        sides.append((Affine(low, still), reach))
     return sides
 
 
 def _union(sides: list[Side]) -> Side:
     """The smallest side that covers several that start the same way, up to a constant."""
+    if len(sides) == 1:
+        return sides[0]
     first, _ = sides[0]
     low = min(start.constant for start, _ in sides)
     high = max(start.constant + extent for start, extent in sides)
