@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..base.checked_values import SHOWN_BITS, integer, quote
@@ -179,9 +180,14 @@ class Config(KeywordsChecked):
 
     def tiles(self, buffer: Buffer) -> int:
         """How many tiles a scratchpad holds."""
-        scratchpad = buffer.scratchpad
-        size: int = getattr(self, f"{scratchpad.name.lower()}_bytes")
-        return size // self.tile_bytes(scratchpad)
+        return self._tiles[buffer]
+
+    @cached_property
+    def _tiles(self) -> tuple[int, ...]:
+        """Of each buffer: asked again and again."""
+        pads = [buffer.scratchpad for buffer in Buffer]
+        return tuple(getattr(self, f"{pad.name.lower()}_bytes") // self.tile_bytes(pad)
+                     for pad in pads)
 
     @property
     def gemm_out_tiles(self) -> int:
@@ -252,7 +258,8 @@ class Config(KeywordsChecked):
         return (1 << self.token_bits) - 1
 
     def to_dict(self) -> dict[str, int]:
-        return dict(vars(self))     # every run asks; `asdict` would copy number by number
+        # Every run asks; `asdict` would copy number by number.
+        return {name: value for name, value in vars(self).items() if name != "_tiles"}
 
     def numbers(self) -> dict[str, int]:
         """Every field, every property that is an integer, and the tiles of each scratchpad."""

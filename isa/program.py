@@ -133,6 +133,13 @@ class Program:
             raise IsaError(f"tensor {show_name(tensor.name)} ends at byte {quote(end)}, but "
                            f"segment {show_name(segment.name)} has {segment.size}")
 
+    def with_code(self, code: Stream) -> Program:
+        """The same program with as many other words. What else it consists of was checked."""
+        assert len(code) == len(self.code), "labels and limits count instructions"
+        program = object.__new__(Program)
+        program.__dict__.update(self.__dict__, code=code)
+        return program
+
     def segment(self, name: str) -> Segment:
         for segment in self.segments:
             if segment.name == name:
@@ -153,10 +160,13 @@ def check_program(program: object) -> None:
                "a Program, as load_program, assemble and compile_op(…).program give it")
 
 
+ENGINE_OF_OPCODE = np.full(256, -1, np.int64)
+for _kind in ISA:
+    if _kind.engine is not None:
+        ENGINE_OF_OPCODE[_kind.opcode] = _kind.engine
+
+
 def engines_of(program: Program) -> npt.NDArray[np.int64]:
     """The engine of each instruction, -1 for those that FETCH executes."""
-    table = np.full(256, -1, np.int64)
-    for kind in ISA:
-        table[kind.opcode] = -1 if kind.engine is None else kind.engine
-    engines: npt.NDArray[np.int64] = table[program.code["opcode"]]
+    engines: npt.NDArray[np.int64] = ENGINE_OF_OPCODE[program.code["opcode"]]
     return engines

@@ -6,7 +6,6 @@ nest into a nest that can be listed (`listing`), checked (`verify`) and run (`ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -30,6 +29,7 @@ STORED = (Scope.ACC, Scope.OUT)                             # to DRAM
 ON_CHIP = (*LOADED, Scope.OUT)
 TILE_RANK = 2                   # dimensions of a tile
 DMA = "dma"                     # marks loops that are to become a transfer
+INSIDE = "inside"               # what a statement remembers everything inside it as
 
 
 class LoopKind(Enum):
@@ -262,13 +262,18 @@ def make_sequence(*statements: Statement) -> Statement:
     return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
 
 
-def statements_of(statement: Statement) -> Iterator[Statement]:
-    """A statement and everything inside it, outside first."""
-    waiting = [statement]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting += reversed(each.children())
+def statements_of(statement: Statement) -> tuple[Statement, ...]:
+    """A statement and everything inside it, outside first; found once for every statement that is
+    asked for."""
+    known: dict[str, tuple[Statement, ...]] = statement.__dict__
+    if INSIDE not in known:
+        found, waiting = [], [*reversed(statement.children())]
+        while waiting:
+            each = waiting.pop()
+            found.append(each)
+            waiting += reversed(each.children())
+        known[INSIDE] = tuple(found)        # without itself, or it would never be freed
+    return statement, *known[INSIDE]
 
 
 def parallel_loops(statement: Statement) -> tuple[Loop, ...]:

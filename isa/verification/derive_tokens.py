@@ -11,8 +11,6 @@ instructions have to wait for more than their data demand, and the tokens are de
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -41,7 +39,7 @@ def with_tokens(program: Program, *, is_checked: bool = False) -> Program:
     code = program.code.copy()
     code["wait"] = code["post"] = 0
     try:
-        layout = prepare(replace(program, code=code))
+        layout = prepare(program.with_code(code))
     except ExecutionError as error:
         raise VerificationError(str(error)) from None
     least = np.zeros((len(code), len(Engine)), np.int64)
@@ -75,7 +73,7 @@ def _derive(layout: Layout,
     code = layout.program.code.copy()
     code["wait"] = layout.code.wait.astype(np.uint8)
     code["post"] = layout.code.post.astype(np.uint8)
-    return replace(layout.program, code=code), order.clocks
+    return layout.program.with_code(code), order.clocks
 
 
 def _complete(program: Program) -> npt.NDArray[np.int64]:
