@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from ..errors import CompileError
 from .expression import INDEX, Axis, Binary, Constant, Expression
-from .nodes import SUMS
-
-# What a node remembers: its form, that it is the shortest, and whether it is a sum.
-FORM, SIMPLE, SUM = "affine", "simple", "sum"
+from .nodes import FORM, SIMPLE, SUM, SUMS
 
 
 @dataclass(slots=True)

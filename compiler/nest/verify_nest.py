@@ -161,7 +161,7 @@ class _Verifier:
         """Check everything about a statement that touches buffers."""
         self._check_form(statement)
         regions = _regions(statement)
-        if regions and place.known is not None and _are_inside(regions, place):
+        if regions and place.known is not None and _are_inside(statement, regions, place):
             self._note_uses(statement, regions)
             return
         for region in regions:
@@ -292,9 +292,10 @@ class _Verifier:
                                        f"{last}, but there are only 0 to {extent - 1}")
 
 
-def _are_inside(regions: tuple[Region, ...], place: _Place) -> bool:
+def _are_inside(statement: Statement, regions: tuple[Region, ...], place: _Place) -> bool:
     """Whether regions are plainly right, as most are: they start at sums of axes that are there,
-    and whatever these are, nothing lies outside a buffer."""
+    and whatever these are, nothing lies outside a buffer. Copies may be cut, but not to nothing."""
+    may_be_cut = isinstance(statement, Copy) and not place.conditions
     for region in regions:
         buffer, axes = region.buffer, place.axes
         if buffer not in place.buffers or not (
@@ -305,7 +306,9 @@ def _are_inside(regions: tuple[Region, ...], place: _Place) -> bool:
             if form is None or count < 1:
                 return False
             low, high = form.range()
-            if low < 0 or high + count > extent or not form.terms.keys() <= axes:
+            if not form.terms.keys() <= axes or (
+                    low >= extent or high + count <= 0 if may_be_cut
+                    else low < 0 or high + count > extent):
                 return False
     return True
 

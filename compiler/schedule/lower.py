@@ -376,5 +376,7 @@ def _read(state: Lowering, expression: Expression,
         form, begin = affine_at(index, values), affine(start)
         if form is None or begin is None:
             return simplify_index(rewrite(index, change) - start)
+        if not begin.terms and begin.constant == 0:         # as in all that is whole
+            return form.expression()
         return (form + begin.times(-1)).expression()
     return rewrite(expression, change)

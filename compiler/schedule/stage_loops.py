@@ -60,9 +60,10 @@ def _restrict(frame: Frame, conditions: list[Expression]) -> Frame | None:
 def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     axes = resize_axes(stage, part.extents)
     local = _local_values(stage, axes)
+    ranges = {axis: interval_of(each, {}) for axis, each in local.items()}
     guards = [binary("<", local[axis], axes[axis].extent) for axis in local
-              if interval_of(local[axis], {})[1] >= axes[axis].extent]
-    guards += [binary("<=", 0, each) for each in local.values() if interval_of(each, {})[0] < 0]
+              if ranges[axis][1] >= axes[axis].extent]
+    guards += [binary("<=", 0, each) for axis, each in local.items() if ranges[axis][0] < 0]
     values = {}
     for axis, start, extent in zip(stage.tensor.axes, part.start, stage.tensor.shape, strict=True):
         values[axis] = start + local.get(axis, axes[axis])
