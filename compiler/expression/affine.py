@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import CompileError
+from .elements import AXES
 from .expression import INDEX, Axis, Binary, Constant, Expression
-from .nodes import FORM, SIMPLE, SUM, SUMS
+from .nodes import SUMS
+
+# What a node remembers: its form, that it is the shortest, and whether it is a sum.
+FORM, SIMPLE, SUM = "affine", "simple", "sum"
 
 
 @dataclass(slots=True)
@@ -84,6 +88,7 @@ class Affine:
         if isinstance(result, Binary):
             result.__dict__[FORM] = self
             result.__dict__[SIMPLE] = True
+            result.__dict__[AXES] = tuple(self.terms)
         return result
 
 

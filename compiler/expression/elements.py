@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ...base.arrays import Array
 from ..errors import CompileError
-from .nodes import FORM, SIMPLE, Expression, as_expression, walk
+from .nodes import Expression, as_expression, walk
 from .scalars import INDEX, check_integer
 
 ELEMENTS, AXES = "elements", "axes"     # what a node remembers them as
@@ -86,9 +85,7 @@ def elements_in(expression: Expression) -> tuple[Element, ...]:
 
 def axes_in(expression: Expression) -> tuple[Axis, ...]:
     """The axes in an expression, from the outside in; found once for every node."""
-    known: dict[str, Any] = expression.__dict__
-    if AXES not in known and SIMPLE in known:       # it has a form, with all of its axes
-        known[AXES] = tuple(known[FORM].terms)
+    known: dict[str, tuple[Axis, ...]] = expression.__dict__
     if AXES not in known:
         known[AXES] = tuple([node for node in walk(expression) if isinstance(node, Axis)])
     return known[AXES]

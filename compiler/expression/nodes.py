@@ -28,8 +28,6 @@ from .scalars import (
 )
 
 SUMS = ("+", "-", "*")
-# What a node remembers: its affine form, that it is the shortest, and whether it is a sum.
-FORM, SIMPLE, SUM = "affine", "simple", "sum"
 Operand: TypeAlias = "Expression | SupportsFloat"     # a number takes the type of the other side
 Evaluate: TypeAlias = Callable[..., Any]              # of arrays or scalars of NumPy's
 
