@@ -2,7 +2,7 @@
 its own.
 
     python examples/cost_data.py cost_data.csv
-    python examples/cost_data.py cost_data.parquet --schedules 20 --processes 4
+    python examples/cost_data.py cost_data.parquet --schedules 20 --workers 4
 
 Every row has the layer, the configuration, the schedule and the memory, the work and the bounds of
 the layer, features for a cost model, and what it costs: exact cycles and all counters.

@@ -26,6 +26,7 @@ from ..compiler.operators.description import Description
 from ..compiler.operators.form import TensorForm
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
+from .distributed.pool import Pool
 from .features import bound_of_point, estimate_of, features_of, steps_of
 from .measure import Progress, measure_all
 from .points import LayerPoint, Schedule, canonical, describe, point_key
@@ -49,6 +50,7 @@ class Design:
     memories: Sequence[MemoryTiming]
     schedules: int = 4          # of each pair
     seed: int = 0
+    device: str = ""            # that measures, instead of the simulator
     names: Mapping[Config, str] | None = None       # of configurations that have one
 
     def __post_init__(self) -> None:
@@ -74,7 +76,7 @@ class Design:
         """The points, pair by pair; no more than `most` of them."""
         left = most
         for number, (config, layer) in enumerate(self.pairs):
-            found = [LayerPoint(layer, config, memory, schedule)
+            found = [LayerPoint(layer, config, memory, schedule, self.device)
                      for schedule in self._schedules(layer, config, number)
                      for memory in self.memories][:left]
             if found:
@@ -126,11 +128,10 @@ def _estimates(form: TensorForm, memory: MemoryTiming) -> list[float]:
 
 
 def collect(design: Design, store: Path, *, points: int | None = None,
-            seconds: float | None = None, processes: int | None = None,
+            seconds: float | None = None, pool: Pool | None = None,
             tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
     """Measure what is not in the store yet."""
-    return measure_all(store, design.groups(points), processes=processes, seconds=seconds,
-                       tell=tell)
+    return measure_all(store, design.groups(points), pool=pool, seconds=seconds, tell=tell)
 
 
 def rows_of(design: Design, store: Path, points: int | None = None) -> Iterator[Row]:

@@ -1,31 +1,36 @@
-"""Measures points exactly, in several processes, each of which adds what it measured at once.
+"""Measures points exactly, here or on the workers of a cluster, and adds each to a store at once.
 
-`measure_schedules` is the one place that asks the compiler and the simulator.
+`measure_schedules` is the one place that asks the compiler, the simulator and devices.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 
-from ..base.errors import ExecutionError
+from ..base.checked_values import quote
+from ..base.errors import ExecutionError, MicrotronError
 from ..compiler.errors import CompileError
 from ..compiler.operators.catalogue import operator_of
 from ..compiler.operators.kernel import build_nest, emit_kernel
+from ..isa.memory_timing import MemoryTiming
+from ..isa.program import Program
 from ..isa.program_key import program_digest
-from ..sim.parallel import worker_pool
+from ..runtime.devices.device import BOARD, BOARD_FORM, open_device
 from ..sim.report import Report
 from ..sim.simulate import Ready
-from .points import LAYER, Json, LayerPoint, point_key
+from .distributed.pool import Pool, SerialPool
+from .points import Json, LayerPoint, point_key
 from .records import Record, Records, current_sources
 
-AHEAD = 3                   # groups for each process that wait or run
+TASK = 12                   # points of a task for a cluster: a fraction of a second
+DEVICE = "MICROTRON_DEVICE" # the variable with the address of a worker's board
+TIMED = ("cycle", "rtl")    # devices that say how many cycles a run took, beside boards
 LIMIT = 200_000_000         # cycles after which a point counts as one that cannot be measured
 DESCRIBED = ("name", "device", "config_", "memory_")       # columns that are in the question
 
@@ -61,7 +66,12 @@ def _measure_memories(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
     except CompileError as error:               # too many instructions, or no room after all
         yield from ((point, {"error": str(error)}) for point in points)
         return
-    ready, digest = Ready(program, first.config), program_digest(program)
+    digest = program_digest(program)
+    if first.device:
+        yield from ((point, {**outcome(_run_on_device(program, point)), "program": digest})
+                    for point in points)
+        return
+    ready = Ready(program, first.config)
     for point in points:
         try:
             report = ready.simulate(point.memory, LIMIT)
@@ -71,64 +81,65 @@ def _measure_memories(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
             yield point, {**outcome(report), "program": digest}
 
 
+def check_device(given: str) -> str:
+    """The name of a device, without the address of a board: that is for the process that runs it,
+    in an environment variable."""
+    name, _, address = given.partition("@")
+    if name and name not in TIMED and not name.startswith(BOARD):
+        raise MicrotronError(f"device is {quote(given)}, but must be one that measures cycles: "
+                             f"{', '.join(TIMED)} or {BOARD_FORM}")
+    if address:
+        os.environ[DEVICE] = given
+    return name
+
+
+def _run_on_device(program: Program, point: LayerPoint) -> Report:
+    """The report of a device. Cycles do not depend on data, so inputs are what the image holds.
+    What goes wrong says nothing about the point, and is not recorded."""
+    name, memory = point.device, None if point.device.startswith(BOARD) else point.memory
+    if name.startswith(BOARD):
+        address = os.environ.get(DEVICE, "")
+        if address.split("@")[0] != name:
+            raise MicrotronError(f"there is no {name} here: {DEVICE} is {address!r}, but must be "
+                                 f"{name}@ADDRESS")
+        name = address
+        if point.memory != MemoryTiming():
+            raise MicrotronError(f"{point.device} has a memory of its own: leave out memories")
+    device = open_device(name, point.config, memory=memory)
+    device.load(program)
+    return device.run()
+
+
 def outcome(report: Report) -> dict[str, object]:
     """The numbers of a report that are no part of the question."""
     return {name: value for name, value in report.to_row().items()
             if not name.startswith(DESCRIBED)}
 
 
-def measure_group(path: Path, points: Group) -> int:
-    """Measure what is not known yet of a group, and add each point as soon as it is measured. How
-    many were unknown."""
-    count = 0
-    with Records(path) as records:
-        known = records.keys_among(LAYER, [point_key(point.to_json()) for point in points])
-        unknown = [point for point in points if point_key(point.to_json()) not in known]
-        for point, measured in measure_schedules(unknown):
-            records.add(Record(point.to_json(), current_sources(LAYER), measured))
-            count += 1
-    return count
-
-
-def measure_all(path: Path, groups: Iterable[Group], *, processes: int | None = None,
+def measure_all(path: Path, groups: Iterable[Group], *, pool: Pool | None = None,
                 seconds: float | None = None,
                 tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
-    """Measure groups of points into a store, until all are done or the time is up."""
-    begin = time.monotonic()
-    workers = processes or len(os.sched_getaffinity(0))
+    """Measure groups of points into a store, until all are done or the time is up. What is known
+    is not measured again."""
+    start = time.monotonic()
+    workers = pool or SerialPool()
     done = measured = 0
-    with closing(_in_processes(path, groups, workers) if workers > 1 else
-                 _here(path, groups)) as results:
-        for group, count in results:
-            done, measured = done + len(group), measured + count
-            tell(Progress(done, measured, time.monotonic() - begin))
-            if seconds is not None and time.monotonic() - begin >= seconds:
-                break
-    return Progress(done, measured, time.monotonic() - begin)
-
-
-def _here(path: Path, groups: Iterable[Group]) -> Generator[tuple[Group, int]]:
-    yield from ((group, measure_group(path, group)) for group in groups)
-
-
-def _in_processes(path: Path, groups: Iterable[Group],
-                  workers: int) -> Generator[tuple[Group, int]]:
-    """The groups in the order in which they get done. The first one is measured here: what is
-    wrong with the store is said here, and code that is compiled at its first use is compiled once,
-    not by every process."""
-    rest = iter(groups)
-    yield from _here(path, islice(rest, 1))
-    waiting: dict[Future[int], Group] = {}
-    with worker_pool(workers) as pool:
-        for group in rest:
-            waiting[pool.submit(measure_group, path, group)] = group
-            if len(waiting) >= AHEAD * workers:
-                yield from _take_finished(waiting)
-        while waiting:
-            yield from _take_finished(waiting)
-
-
-def _take_finished(waiting: dict[Future[int], Group]) -> Iterator[tuple[Group, int]]:
-    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-        yield waiting.pop(future), future.result()
-
+    with Records(path) as records:
+        def tasks() -> Iterator[Group]:
+            nonlocal done
+            for group in groups:
+                keys = {point_key(point.to_json()): point for point in group}
+                known = records.keys_among(group[0].kind, keys)
+                done += len(group) - len(keys) + len(known)
+                unknown = [point for key, point in keys.items() if key not in known]
+                size = TASK if workers.size > 1 else len(unknown)
+                yield from (unknown[begin:begin + size]
+                            for begin in range(0, len(unknown), size or 1))
+        with closing(workers.run(measure_schedules, tasks())) as results:
+            for point, found in results:
+                new = records.add(Record(point.to_json(), current_sources(point.kind), found))
+                done, measured = done + 1, measured + new
+                tell(Progress(done, measured, time.monotonic() - start))
+                if seconds is not None and time.monotonic() - start >= seconds:
+                    break
+    return Progress(done, measured, time.monotonic() - start)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..compiler.operators.form import TensorForm
 
 Json = Mapping[str, object]
-LAYER = "layer"             # the kind of points that are one layer on one schedule
+LAYER = "layer"             # the kind of points that are one layer on one schedule, simulated
+DEVICE = "device"           # the same on a device: the RTL or a board
 AREA = "area"               # the cells that a configuration takes on a family of FPGAs
 UNIT = "unit"               # the cells of one unit of it
 NETWORK = "network"         # a whole network, compiled and simulated
@@ -57,15 +58,21 @@ class LayerPoint:
     config: Config
     memory: MemoryTiming
     schedule: Schedule
+    device: str = ""            # rtl, board:ulx3s, …; simulated unless given
+
+    @property
+    def kind(self) -> str:
+        return DEVICE if self.device else LAYER
 
     @property
     def form(self) -> TensorForm:
         return form_of(self.layer, self.config, self.schedule.form)
 
     def to_json(self) -> dict[str, object]:
-        return {"kind": LAYER, "layer": describe(self.layer),
+        device = {"device": self.device} if self.device else {}
+        return {"kind": self.kind, "layer": describe(self.layer),
                 "config": self.config.explicit_fields(), "memory": asdict(self.memory),
-                **self.schedule.to_json()}
+                **self.schedule.to_json(), **device}
 
 
 def point_key(asked: Json) -> str:
@@ -152,11 +159,15 @@ def parse_schedule(given: Json, layer: Description, config: Config,
 
 def parse_point(asked: Json) -> LayerPoint:
     """The point that a record was asked for. Raises PointError if this Microtron has no such."""
-    if asked.get("kind") != LAYER:
-        raise PointError(f"kind is {quote(asked.get('kind'))}, but must be {LAYER!r}")
+    kind, device = asked.get("kind"), asked.get("device", "")
+    if kind not in (LAYER, DEVICE):
+        raise PointError(f"kind is {quote(kind)}, but must be {LAYER!r} or {DEVICE!r}")
+    if not isinstance(device, str) or bool(device) != (kind == DEVICE):
+        raise PointError(f"device is {quote(device)}, but must be the name of one for points of "
+                         f"kind {DEVICE!r}, and is of no others")
     layer, config = parse_layer(asked.get("layer")), parse_config(asked.get("config"))
     return LayerPoint(layer, config, parse_memory(asked.get("memory")),
-                      parse_schedule(asked, layer, config))
+                      parse_schedule(asked, layer, config), device)
 
 
 def check_point(asked: Json) -> None:

@@ -31,6 +31,7 @@ from ..base.errors import MicrotronError
 from ..base.source_digest import source_digest
 from .points import (
     AREA,
+    DEVICE,
     LAYER,
     NETWORK,
     UNIT,
@@ -62,6 +63,7 @@ SCHEMA = (
     f"PRAGMA user_version={VERSION}")
 # Which sources decide the outcome of each kind of point.
 SOURCES = {LAYER: {"compiler": "microtron.compiler.compile", "simulator": "microtron.sim.simulate"},
+           DEVICE: {"compiler": "microtron.compiler.compile", "hardware": "microtron.hw.top"},
            NETWORK: {"compiler": "microtron.runtime.models.compilation",
                      "simulator": "microtron.sim.simulate"},
            AREA: {"hardware": "microtron.hw.top"},

@@ -4,7 +4,8 @@ the whole stream is faster, since neighbours overlap."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
 from ..runtime.models.compilation import ModelOptions, compile_to_network
 from ..sim.simulated_cost import SimulatedCost
+from .distributed.pool import Pool, SerialPool
 from .features import estimate_of, features_of, steps_of
 from .layer_sources import can_schedule
 from .measure import measure_all
@@ -42,6 +44,7 @@ class TuneOptions:
     streams: int = 8            # whole streams that are compiled and simulated
     seed: int = 0
     model: CostModel | None = None      # expects cycles instead of the estimate
+    device: str = ""            # that measures layers, instead of the simulator
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -94,13 +97,53 @@ class Tuned:
         return 1 - self.after / self.before
 
 
+@dataclass(frozen=True)
+class LayerQuestion:
+    """A layer whose schedules are searched."""
+
+    layer: Description
+    config: Config
+    memory: MemoryTiming
+    model: CostModel | None = None
+
+
+def prepare_layer(asked: LayerQuestion) -> Iterator[tuple[Schedule, Space]]:
+    """A task of a pool: the compiler's choice, and the schedules to search."""
+    layer, config, memory = asked.layer, asked.config, asked.memory
+    kernel = compile_op(layer, config, cost=SimulatedCost(memory), memory=memory)
+    first = Schedule(kernel.form.number, kernel.knobs)
+    yield first, schedule_space(asked, first)
+
+
+def schedule_space(asked: LayerQuestion, first: Schedule) -> Space:
+    """Schedules that leave nothing to the host, in the order of their estimates."""
+    layer, config, memory = asked.layer, asked.config, asked.memory
+    operator = operator_of(layer)
+    forms = [form for form in operator.forms_of(layer, config) if form.handicap == 1]
+    found = [Schedule(form.number, knobs) for form in forms
+             for knobs in candidates(operator.template, form)]
+    if len(found) > LARGEST_SPACE:
+        found = [Schedule(each.form.number, each.knobs)
+                 for form in forms
+                 for each in rank_candidates(operator.template, [form], memory)]
+    found = list(dict.fromkeys([first, *found]))
+    points = [LayerPoint(layer, config, memory, each) for each in found]
+    points = [points[0], *(each for each in points[1:] if steps_of(each) <= LARGEST_SPACE)]
+    expected = (asked.model.predict_points(points) if asked.model else
+                np.array([estimate_of(point) for point in points]))
+    rows = [features_of(point) for point in points]
+    return Space([point.schedule for point in points], expected, matrix_of(rows, list(rows[0])))
+
+
 class Tuner:
     """Searches one network on one configuration; measurements go to a store."""
 
     def __init__(self, path: Path, config: Config, memory: MemoryTiming, store: Path,
-                 options: TuneOptions, tell: Tell = lambda doing: None) -> None:
+                 options: TuneOptions, tell: Tell = lambda doing: None,
+                 pool: Pool | None = None) -> None:
         self.path, self.config, self.memory, self.store = path, config, memory, store
         self.options, self.tell = options, tell
+        self.pool = pool or SerialPool()
         self.cost = SimulatedCost(memory)
 
     def tune(self) -> Tuned:
@@ -115,17 +158,29 @@ class Tuner:
                     if can_schedule(each.spec):
                         counts[each.spec] = counts.get(each.spec, 0) + 1
         found = Tuned(before, before)
-        for number, (layer, times) in enumerate(counts.items(), 1):
-            self.tell(f"searching layer {number} of {len(counts)} ({layer.operator})")
-            found.layers.append(self.tune_layer(layer, times))
+        found.layers = self._tune_layers(counts)
         self._tune_stream(found)
         return found
 
+    def _tune_layers(self, counts: Mapping[Description, int]) -> list[TunedLayer]:
+        """All layers: one after another here, or as many at a time as a cluster has workers, each
+        searched by a thread that does little but wait for them."""
+        def tune_one(number: int, layer: Description, times: int) -> TunedLayer:
+            self.tell(f"searching layer {number} of {len(counts)} ({layer.operator})")
+            return self.tune_layer(layer, times)
+        asked = [(number, *each) for number, each in enumerate(counts.items(), 1)]
+        if self.pool.size == 1:
+            return [tune_one(*each) for each in asked]
+        threads = ThreadPoolExecutor(self.pool.size)
+        try:
+            return [each.result() for each in [threads.submit(tune_one, *one) for one in asked]]
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
     def tune_layer(self, layer: Description, times: int = 1) -> TunedLayer:
         """The best schedule of a layer alone that the trials find."""
-        kernel = compile_op(layer, self.config, cost=self.cost, memory=self.memory)
-        first = Schedule(kernel.form.number, kernel.knobs)
-        space = self._space(layer, first)
+        [(first, space)] = self.pool.run(prepare_layer, [
+            LayerQuestion(layer, self.config, self.memory, self.options.model)])
         known = run_search(self.options.method_for(len(space.schedules)), space,
                            lambda some: self._measure(layer, some), self.options.trials,
                            self.options.seed, first)
@@ -133,29 +188,11 @@ class Tuner:
         return TunedLayer(layer, times, known[first], known[best], best, len(known),
                           len(space.schedules))
 
-    def _space(self, layer: Description, first: Schedule) -> Space:
-        """Schedules that leave nothing to the host, in the order of their estimates."""
-        operator = operator_of(layer)
-        forms = [form for form in operator.forms_of(layer, self.config) if form.handicap == 1]
-        found = [Schedule(form.number, knobs) for form in forms
-                 for knobs in candidates(operator.template, form)]
-        if len(found) > LARGEST_SPACE:
-            found = [Schedule(each.form.number, each.knobs)
-                     for form in forms
-                     for each in rank_candidates(operator.template, [form], self.memory)]
-        found = list(dict.fromkeys([first, *found]))
-        points = [LayerPoint(layer, self.config, self.memory, each) for each in found]
-        points = [points[0], *(each for each in points[1:] if steps_of(each) <= LARGEST_SPACE)]
-        expected = (self.options.model.predict_points(points) if self.options.model else
-                    np.array([estimate_of(point) for point in points]))
-        rows = [features_of(point) for point in points]
-        return Space([point.schedule for point in points], expected,
-                     matrix_of(rows, list(rows[0])))
-
     def _measure(self, layer: Description, schedules: Sequence[Schedule]) -> list[float]:
         """Exact cycles of a layer alone, from the store where they are known."""
-        points = [LayerPoint(layer, self.config, self.memory, each) for each in schedules]
-        measure_all(self.store, [points], processes=1)
+        points = [LayerPoint(layer, self.config, self.memory, each, self.options.device)
+                  for each in schedules]
+        measure_all(self.store, [points], pool=self.pool)
         with Records(self.store) as records:
             return [_cycles_in(records.find(point.to_json())) for point in points]
 

@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "cost_models.md").read_text(encoding="utf-8")
 def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     done = subprocess.run([sys.executable, str(ROOT / "examples" / "cost_data.py"), "data.csv",
-                           "--schedules=1", "--budget=12", "--processes=1"], cwd=folder,
+                           "--schedules=1", "--budget=12"], cwd=folder,
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("data.csv: 12 rows of 3 configurations and 3 layers; ")

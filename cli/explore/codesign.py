@@ -13,7 +13,7 @@ from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ..files import AsJson, check_report, check_table, say, write_table
 from ..options import ReportFile, TableFile
-from .data import Budget, Seed
+from .data import Budget, Scheduler, Seed, Workers
 
 if TYPE_CHECKING:
     from ...explore.codesign.codesign_search import Exploration, Point, Question
@@ -48,6 +48,8 @@ def explore(
         store: Annotated[Path | None, typer.Option(
             "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
                                               "again. [default: in the folder]")] = None,
+        workers: Workers = 1,
+        scheduler: Scheduler = None,
         report: ReportFile = None,
         table: TableFile = None,
         as_json: AsJson = False) -> None:
@@ -64,6 +66,7 @@ def explore(
     from ...explore.codesign.codesign_search import measure as measure_exactly
     from ...explore.codesign.front_files import name_points, row_of, write_front
     from ...explore.dataset import parse_budget
+    from ...explore.distributed.pool import open_pool
     from ...explore.records import Records
     from ...isa.config_files import load_config
     from ..model import check_readable
@@ -83,13 +86,14 @@ def explore(
         found = Exploration(question)
         mhz = question.budget.board.clock.compute_hz / 1e6
         _make_folder(output)
-        with Records(store or output / "exploration.records") as records:
+        with (Records(store or output / "exploration.records") as records,
+              open_pool(workers, scheduler) as pool):
             before = None
             if reference is not None:
                 tell(f"simulating {baseline}")
                 before = measure_exactly(Exploration(question), reference, records)
-            search(found, trials=trials, until=until, tell=tell)
-            finish(found, records, finalists=finalists, until=until, tell=tell,
+            search(found, trials=trials, until=until, tell=tell, pool=pool)
+            finish(found, records, finalists=finalists, until=until, tell=tell, pool=pool,
                    show=lambda now: write_front(output, now, mhz))
     if not found.front:
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")

@@ -22,8 +22,13 @@ Budget = Annotated[str, typer.Option(
     metavar="POINTS,MIN", help="Stop after so many points, minutes or both: 5000, 30min or "
                                "5000,30min.")]
 Seed = Annotated[int, typer.Option(help="Another seed draws other samples.")]
-Processes = Annotated[int | None, typer.Option(
-    min=1, max=256, help="Processes that measure. [default: one per processor]")]
+Workers = Annotated[int, typer.Option(
+    min=1, max=256, help="Processes that measure: a local Dask cluster if there are several.")]
+Scheduler = Annotated[str | None, typer.Option(
+    metavar="ADDRESS", help="Use the workers of a Dask scheduler: tcp://host:8786.")]
+OnDevice = Annotated[str, typer.Option(
+    "--device", metavar="DEVICE", help="Measure layers on rtl or board:NAME@ADDRESS, or, with a "
+                                       "scheduler, on workers that have board:NAME.")]
 
 
 def dataset(
@@ -57,7 +62,9 @@ def dataset(
         budget: Budget = "5000",
         seed: Seed = 0,
         store: StoreFile = None,
-        processes: Processes = None,
+        workers: Workers = 1,
+        scheduler: Scheduler = None,
+        device: OnDevice = "",
         as_json: AsJson = False) -> None:
     """Measure layers, or areas of configurations, for cost models.
 
@@ -69,6 +76,8 @@ def dataset(
     """
     from ...base.progress import report_progress
     from ...explore.dataset import collect, parse_budget, rows_of
+    from ...explore.distributed.pool import open_pool
+    from ...explore.measure import check_device
     from ...runtime.reports.table_files import check_ending, write_rows
 
     check_ending(output)
@@ -83,10 +92,11 @@ def dataset(
         return
     with report_progress("drawing samples") as tell:
         chosen = _design(networks, lists, random_layers, configs, random_configs, schedules,
-                         memories, design, seed)
+                         memories, design, seed, check_device(device))
         limit = f" of {points}" if points else ""
-        done = collect(chosen, records, points=points, seconds=seconds, processes=processes,
-                       tell=lambda now: tell(f"measuring{limit}: {now}"))
+        with open_pool(workers, scheduler, chosen.device) as pool:
+            done = collect(chosen, records, points=points, seconds=seconds, pool=pool,
+                           tell=lambda now: tell(f"measuring{limit}: {now}"))
         tell(f"writing {output}")
         rows = list(rows_of(chosen, records, points))
         if not rows:
@@ -135,7 +145,7 @@ def _synthesize(output: Path, store: Path, families: list[str], configs: list[st
 
 def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,
             configs: list[str] | None, random_configs: int, schedules: int, memories: int,
-            design: str, seed: int) -> Design:
+            design: str, seed: int, device: str) -> Design:
     from ...explore.dataset import Design
     from ...explore.layer_sources import distinct, layers_of_network, read_layers, sample_layers
     from ...explore.sampling import sample_configs, sample_memories
@@ -153,7 +163,7 @@ def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers
     drawn = random_configs or (0 if named else 256)
     return Design(configs=[*named, *(sample_configs(drawn, seed, design) if drawn else [])],
                   layers=distinct(layers), memories=sample_memories(memories, seed, design),
-                  schedules=schedules, seed=seed, names=named)
+                  schedules=schedules, seed=seed, names=named, device=device)
 
 
 def records(

@@ -11,7 +11,7 @@ import typer
 from ...base.errors import MicrotronError
 from ..files import AsJson, check_report, check_table, say, write_inspections, write_table
 from ..options import Memory, ReportFile, TableFile
-from .data import Seed, StoreFile
+from .data import OnDevice, Scheduler, Seed, StoreFile, Workers
 
 if TYPE_CHECKING:
     from ...explore.tune import Tuned, TunedLayer
@@ -41,6 +41,9 @@ def tune(
             metavar="FILE", help="Cost model of microtron fit, to begin with.")] = None,
         seed: Seed = 0,
         store: StoreFile = None,
+        workers: Workers = 1,
+        scheduler: Scheduler = None,
+        device: OnDevice = "",
         report: ReportFile = None,
         table: TableFile = None,
         as_json: AsJson = False) -> None:
@@ -52,6 +55,8 @@ def tune(
     Example: microtron tune model.tflite --config small -o model.schedules.json
     """
     from ...base.progress import report_progress
+    from ...explore.distributed.pool import open_pool
+    from ...explore.measure import check_device
     from ...explore.predictor import load_cost_model
     from ...explore.schedule_files import write_schedules
     from ...explore.tune import TuneOptions, Tuner
@@ -67,11 +72,13 @@ def tune(
     check_readable(model)
     config = load_config(name)
     options = TuneOptions(method=method, trials=trials, streams=streams, seed=seed,
+                          device=check_device(device),
                           model=None if cost_model is None else load_cost_model(cost_model))
     records = store or target.with_suffix(".records")
-    with report_progress(f"reading {model}") as tell:
-        found = Tuner(model, config, timing_of(memory) or Timing(), records, options,
-                      tell).tune()
+    with (report_progress(f"reading {model}") as tell,
+          open_pool(workers, scheduler, options.device) as pool):
+        found = Tuner(model, config, timing_of(memory) or Timing(), records, options, tell,
+                      pool).tune()
     facts = {"network": model.name, "before": found.before, "after": found.after}
     write_schedules(target, config, found.kept, facts)
     if report is not None:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
 from types import ModuleType
 
 from ...base.checked_values import near_misses, quote
@@ -23,16 +23,26 @@ from ...base.errors import MicrotronError
 from ...compiler.errors import CompileError
 from ...isa.config import PRESETS, Config
 from ...isa.memory_timing import MemoryTiming
+from ..distributed.pool import Pool, SerialPool
 from ..predictor import CostModel
 from ..records import Records
 from ..sampling import CONFIG_FIELDS, choose_config
 from .board_budget import Budget, UnfitError
-from .workload import Task, exact_cycles, least_cycles, predicted_cycles
+from .workload import (
+    Prediction,
+    Task,
+    exact_cycles,
+    least_cycles,
+    measure_configs,
+    predict_config,
+    predicted_cycles,
+)
 
 OBJECTIVES = ("latency", "lut", "register", "dsp", "bram")
 POPULATION = 32
 WORST = 1e18                # what a trial is told that has no value
 Tell = Callable[[str], None]
+Predicted = Mapping[Config, float | CompileError]       # cycles, or why there are none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +100,7 @@ class Exploration:
 def pareto_front(points: Sequence[Point], objectives: Sequence[str]) -> list[Point]:
     """Points that no other point equals or beats in all objectives, by latency."""
     found: list[Point] = []
-    for point in sorted(points, key=lambda each: each.values(objectives)):
+    for point in sorted(points, key=lambda each: (each.values(objectives), each.config.digest)):
         if not any(dominates(other, point, objectives) for other in found):
             found.append(point)
     return sorted(found, key=lambda each: each.cycles)
@@ -102,9 +112,9 @@ def dominates(one: Point, other: Point, objectives: Sequence[str]) -> bool:
 
 
 def search(found: Exploration, *, trials: int | None, until: float | None = None,
-           tell: Tell = lambda doing: None) -> None:
+           tell: Tell = lambda doing: None, pool: Pool | None = None) -> None:
     """Rank so many configurations by predictions, or as many as the time allows."""
-    optuna = import_optuna()
+    pool, optuna = pool or SerialPool(), import_optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     objectives = found.question.objectives
     bus_bits = PRESETS[found.question.budget.board.preset].bus_bits
@@ -112,41 +122,72 @@ def search(found: Exploration, *, trials: int | None, until: float | None = None
         directions=["minimize"] * len(objectives),
         sampler=optuna.samplers.NSGAIISampler(population_size=POPULATION,
                                               seed=found.question.seed))
-    for number in count() if trials is None else range(trials):
-        if until is not None and time.monotonic() >= until:
-            break
-        trial = study.ask()
-        row = [trial.suggest_float(name, 0.0, 1.0) for name in CONFIG_FIELDS]
-        point = _predict(found, replace(choose_config(row), bus_bits=bus_bits))
-        study.tell(trial, [WORST] * len(objectives) if point is None else
-                   list(point.values(objectives)))
-        found.trials += 1
-        tell(f"trial {number + 1}{f' of {trials}' if trials else ''}: {len(found.predicted)} fit, "
-             f"{sum(found.rejected.values())} rejected")
+    while trials is None or found.trials < trials:
+        size = POPULATION if trials is None else min(POPULATION, trials - found.trials)
+        asked = [study.ask() for _ in range(size)]
+        configs = [replace(choose_config([trial.suggest_float(name, 0.0, 1.0)
+                                          for name in CONFIG_FIELDS]), bus_bits=bus_bits)
+                   for trial in asked]
+        known = _predict_ahead(found, configs, pool)
+        for trial, config in zip(asked, configs, strict=True):
+            if until is not None and time.monotonic() >= until:
+                return
+            point = _predict(found, config, known)
+            study.tell(trial, [WORST] * len(objectives) if point is None else
+                       list(point.values(objectives)))
+            found.trials += 1
+            tell(f"trial {found.trials}{f' of {trials}' if trials else ''}: "
+                 f"{len(found.predicted)} fit, {sum(found.rejected.values())} rejected")
 
 
-def _predict(found: Exploration, config: Config) -> Point | None:
+def _predict_ahead(found: Exploration, configs: Sequence[Config], pool: Pool) -> Predicted:
+    """Predictions for a generation on the workers of a cluster, but of what is rejected anyway.
+    What becomes of them is decided in the order of the trials, as if there were no workers."""
+    if pool.size == 1:
+        return {}
+    question, wanted = found.question, []
+    for config in dict.fromkeys(configs):
+        with suppress(UnfitError, CompileError):
+            if config not in found.predicted and not _is_dominated(found, _least(found, config)):
+                wanted.append(Prediction(question.tasks, config, question.memory, question.model))
+    return dict(pool.run(predict_config, wanted))
+
+
+def _least(found: Exploration, config: Config) -> Point:
+    """A configuration with its area, and the fewest cycles that it could take."""
+    question = found.question
+    return Point(config, least_cycles(question.tasks, config, question.memory),
+                 question.budget.check(config))
+
+
+def _is_dominated(found: Exploration, least: Point) -> bool:
+    return any(dominates(each, least, found.question.objectives)
+               for each in found.predicted.values())
+
+
+def _predict(found: Exploration, config: Config, known: Predicted) -> Point | None:
     """A configuration by the first two fidelities; None if it is rejected."""
     if config in found.predicted:
         return found.predicted[config]
     question = found.question
     try:
-        area = question.budget.check(config)
-        least = Point(config, least_cycles(question.tasks, config, question.memory), area)
-        if any(dominates(each, least, question.objectives)
-               for each in found.predicted.values()):
+        least = _least(found, config)
+        if _is_dominated(found, least):
             _reject(found, "dominated even at its bound", config, f"{least.cycles:,.0f} cycles at "
                     f"least, and another configuration with no more area is predicted to take no "
                     f"more")
             return None
-        cycles = predicted_cycles(question.tasks, config, question.memory, question.model)
+        cycles = known[config] if config in known else predicted_cycles(
+            question.tasks, config, question.memory, question.model)
+        if isinstance(cycles, CompileError):
+            raise cycles
     except UnfitError as error:
         _reject(found, f"too little: {error.short}", config, str(error))
         return None
     except CompileError as error:
         _reject(found, "a layer does not fit", config, str(error))
         return None
-    found.predicted[config] = Point(config, cycles, area)
+    found.predicted[config] = replace(least, cycles=cycles)
     return found.predicted[config]
 
 
@@ -159,20 +200,25 @@ def _reject(found: Exploration, reason: str, config: Config, detail: str) -> Non
 
 def finish(found: Exploration, records: Records, *, finalists: int, until: float | None = None,
            tell: Tell = lambda doing: None,
-           show: Callable[[Exploration], None] = lambda found: None) -> None:
+           show: Callable[[Exploration], None] = lambda found: None,
+           pool: Pool | None = None) -> None:
     """Simulate the predicted front exactly, at most so many of it, spread over its length. `show`
     is called after each, so that whoever is stopped has what there is."""
-    front = pareto_front(list(found.predicted.values()), found.question.objectives)
-    for number, point in enumerate(spread(front, finalists), 1):
-        if until is not None and found.exact and time.monotonic() >= until:
-            break
-        tell(f"simulating {number} of {min(len(front), finalists)}")
-        try:
-            measure(found, point.config, records)
-        except CompileError as error:
-            _reject(found, "a layer does not fit", point.config, str(error))
-            continue
-        show(found)
+    question = found.question
+    front = pareto_front(list(found.predicted.values()), question.objectives)
+    chosen = [point.config for point in spread(front, finalists)]
+    tell(f"simulating {len(chosen)} configurations")
+    with closing(measure_configs(question.tasks, chosen, question.memory, records,
+                                 pool or SerialPool())) as results:
+        for config, error in results:
+            if error is None:
+                measure(found, config, records)
+                show(found)
+            else:
+                _reject(found, "a layer does not fit", config, error)
+            tell(f"simulating: {len(found.exact)} of {len(chosen)} done")
+            if until is not None and found.exact and time.monotonic() >= until:
+                break
 
 
 def measure(found: Exploration, config: Config, records: Records) -> Point:

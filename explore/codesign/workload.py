@@ -8,13 +8,15 @@ accelerator counts.
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...base.errors import MicrotronError
 from ...compiler.compile import bound_of
+from ...compiler.errors import CompileError
 from ...compiler.network.network import AcceleratorStep, Network
 from ...compiler.operators.catalogue import operator_of
 from ...compiler.operators.choice import rank_candidates
@@ -23,12 +25,11 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...runtime.models.compilation import ModelOptions, compile_to_network
 from ...sim.simulated_cost import SimulatedCost
+from ..distributed.pool import Pool, SerialPool
 from ..layer_sources import can_schedule
-from ..points import NETWORK
+from ..points import NETWORK, Json
 from ..predictor import CostModel
 from ..records import Record, Records, current_sources
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,17 @@ def read_tasks(paths: Sequence[Path], weights: Sequence[float], config: Config,
                          if isinstance(step, AcceleratorStep) for layer in step.layers)
         if not layers:
             raise MicrotronError(f"{path}: nothing of it runs on the accelerator")
-        found.append(Task(path, weight, hashlib.sha256(path.read_bytes()).hexdigest(), layers))
+        found.append(Task(path, weight, digest_of(path), layers))
     return found
+
+
+def digest_of(path: Path) -> str:
+    """Of the bytes of a network."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise MicrotronError(f"{path}: cannot be read on {platform.node()}: {error.strerror}"
+                             ) from None
 
 
 def _compile(path: Path, config: Config, memory: MemoryTiming) -> Network:
@@ -91,19 +101,83 @@ def _predict(layer: Description, config: Config, memory: MemoryTiming,
 
 
 def exact_cycles(tasks: Sequence[Task], config: Config, memory: MemoryTiming,
-                 records: Records, tell: Tell = lambda doing: None) -> float:
+                 records: Records) -> float:
     """Cycles of the compiled networks, simulated; from the store where they are known."""
+    for _, error in measure_configs(tasks, [config], memory, records, SerialPool()):
+        if error is not None:
+            raise CompileError(error)
     total = 0.0
     for task in tasks:
-        asked = {"kind": NETWORK, "network": task.digest, "config": config.explicit_fields(),
-                 "memory": asdict(memory)}
-        known = records.find(asked)
-        if known is None:
-            tell(task.path.name)
-            network, cost = _compile(task.path, config, memory), SimulatedCost(memory)
-            known = {"cycles": sum(map(cost, network.programs)), "file": task.path.name}
-            records.add(Record(asked, current_sources(NETWORK), known))
+        known = records.find(NetworkQuestion(task, config, memory).to_json())
+        assert known is not None, "it has just been measured"
         cycles = known["cycles"]
         assert isinstance(cycles, int), "as it was recorded"
         total += task.weight * cycles
     return total
+
+
+@dataclass(frozen=True)
+class NetworkQuestion:
+    """A network on a configuration, which is compiled and simulated whole."""
+
+    task: Task
+    config: Config
+    memory: MemoryTiming
+
+    def to_json(self) -> dict[str, object]:
+        return {"kind": NETWORK, "network": self.task.digest,
+                "config": self.config.explicit_fields(), "memory": asdict(self.memory)}
+
+
+def measure_network(asked: NetworkQuestion) -> Iterator[tuple[NetworkQuestion, Json]]:
+    """A task of a pool: cycles of all programs of a network, or why there are none."""
+    path = asked.task.path
+    if digest_of(path) != asked.task.digest:
+        raise MicrotronError(f"{path} on {platform.node()} is another file than the one that was "
+                             f"read first: workers need the networks at the same place")
+    try:
+        network, cost = _compile(path, asked.config, asked.memory), SimulatedCost(asked.memory)
+    except CompileError as error:
+        yield asked, {"error": str(error)}
+    else:
+        yield asked, {"cycles": sum(map(cost, network.programs)), "file": path.name}
+
+
+def measure_configs(tasks: Sequence[Task], configs: Sequence[Config], memory: MemoryTiming,
+                    records: Records, pool: Pool) -> Generator[tuple[Config, str | None]]:
+    """Measure what is not in the store. Gives each configuration as soon as all networks are known
+    on it, or with the reason if one of them does not fit."""
+    unknown = {config: [asked for task in tasks if records.find(
+        (asked := NetworkQuestion(task, config, memory)).to_json()) is None] for config in configs}
+    yield from ((config, None) for config, some in unknown.items() if not some)
+    left = {config: len(some) for config, some in unknown.items()}
+    for asked, measured in pool.run(measure_network, (
+            asked for config, some in unknown.items() for asked in some if left[config] > 0)):
+        config = asked.config
+        if "error" in measured:
+            if left[config] > 0:
+                yield config, str(measured["error"])
+            left[config] = 0                    # no other network on it counts
+            continue
+        records.add(Record(asked.to_json(), current_sources(NETWORK), measured))
+        left[config] -= 1
+        if left[config] == 0:
+            yield config, None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A configuration whose cycles are predicted."""
+
+    tasks: Sequence[Task]
+    config: Config
+    memory: MemoryTiming
+    model: CostModel | None
+
+
+def predict_config(asked: Prediction) -> Iterator[tuple[Config, float | CompileError]]:
+    """A task of a pool: predicted cycles, or why a layer does not fit."""
+    try:
+        yield asked.config, predicted_cycles(asked.tasks, asked.config, asked.memory, asked.model)
+    except CompileError as error:
+        yield asked.config, CompileError(str(error))

@@ -3,11 +3,6 @@
 import csv
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 
 import pytest
@@ -76,7 +71,7 @@ def test_pairs_are_even_at_every_length():
 
 def test_rows_are_what_the_simulator_says(tmp_path):
     design = small_design()
-    done = collect(design, tmp_path / "r", processes=1)
+    done = collect(design, tmp_path / "r")
     rows = list(rows_of(design, tmp_path / "r"))
     assert done.measured == len(rows) == 2 * 3 * 3 * 2
     for row in rows[::7]:
@@ -92,8 +87,8 @@ def test_rows_are_what_the_simulator_says(tmp_path):
 
 def test_nothing_is_measured_twice_and_a_larger_budget_goes_on(tmp_path):
     design = small_design()
-    assert collect(design, tmp_path / "r", points=7, processes=1).measured == 7
-    again = collect(design, tmp_path / "r", points=11, processes=1)
+    assert collect(design, tmp_path / "r", points=7).measured == 7
+    again = collect(design, tmp_path / "r", points=11)
     assert (again.done, again.measured) == (11, 4)
     with Records(tmp_path / "r") as records:
         assert len(records) == 11
@@ -101,16 +96,8 @@ def test_nothing_is_measured_twice_and_a_larger_budget_goes_on(tmp_path):
         row["key"] for row in rows_of(design, tmp_path / "r")][:7]
 
 
-def test_two_processes_measure_what_one_does(tmp_path):
-    design = small_design(schedules=2)
-    collect(design, tmp_path / "one", processes=1)
-    collect(design, tmp_path / "two", processes=2)
-    one, two = (list(map(str, rows_of(design, tmp_path / name))) for name in ("one", "two"))
-    assert one == two
-
-
 def test_time_ends_a_run(tmp_path):
-    done = measure_all(tmp_path / "r", small_design().groups(), processes=1, seconds=0)
+    done = measure_all(tmp_path / "r", small_design().groups(), seconds=0)
     assert 0 < done.done < 36
 
 
@@ -156,7 +143,7 @@ def test_a_budget_that_is_none_is_refused(text):
 def test_the_command_writes_a_table_and_goes_on_from_its_records(tmp_path):
     (tmp_path / "layers.json").write_text(json.dumps(LIST))
     arguments = ("dataset", "d.csv", "--layers", "layers.json", "--config", "tiny", "--schedules",
-                 3, "--processes", 1)
+                 3)
     found = json.loads(good(*arguments, "--budget", "4", "--json", cwd=tmp_path))
     assert (found["rows"], found["measured"], found["configurations"]) == (4, 4, 1)
     said = good(*arguments, cwd=tmp_path)
@@ -192,27 +179,3 @@ def test_a_list_that_is_none_is_refused(tmp_path):
         (tmp_path / "l.json").write_text(text)
         with pytest.raises(MicrotronError, match=r"l\.json: "):
             read_layers(tmp_path / "l.json")
-
-
-def test_a_run_that_is_interrupted_leaves_a_store_from_which_the_next_one_goes_on(tmp_path):
-    command = [sys.executable, "-m", "microtron", "dataset", "d.csv", "--config", "tiny",
-               "--random-layers", "40", "--budget", "3000", "--schedules", "40", "--processes",
-               "2"]
-    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    store = tmp_path / "d.records"
-    while not (store.exists() and len_of(store) > 5) and running.poll() is None:
-        time.sleep(0.05)
-    os.kill(running.pid, signal.SIGINT)
-    said = running.communicate()[1]
-    assert running.returncode == 130, said
-    assert "interrupted" in said
-    assert len_of(store) > 5
-    assert not (tmp_path / "d.csv").exists()
-
-
-def len_of(path):
-    try:
-        with Records(path) as records:
-            return len(records)
-    except MicrotronError:                  # it is just being created
-        return 0

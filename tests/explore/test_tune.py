@@ -12,7 +12,14 @@ from microtron.explore.points import Schedule, parse_point
 from microtron.explore.records import Records
 from microtron.explore.schedule_files import read_schedules, write_schedules
 from microtron.explore.search import Space, run_search
-from microtron.explore.tune import Tuned, TunedLayer, TuneOptions, Tuner
+from microtron.explore.tune import (
+    LayerQuestion,
+    Tuned,
+    TunedLayer,
+    TuneOptions,
+    Tuner,
+    schedule_space,
+)
 from microtron.isa.memory_timing import MemoryTiming
 from tests.command import bad, good
 from tests.models import ROOT
@@ -148,7 +155,7 @@ def test_nothing_is_measured_again(tuned, layers):
 def test_a_schedule_that_is_given_is_used_or_refused(tuned, layers):
     _, _, tuner = tuned
     layer, first = next(iter(layers.items()))
-    space = tuner._space(layer, first)
+    space = schedule_space(LayerQuestion(layer, tuner.config, MEMORY), first)
     worst = space.schedules[int(np.argmax(space.expected))]
     plain, slow = (compile(DIGITS, "small", memory=MEMORY, schedules=given, cost="estimate")
                    for given in (None, {layer: (worst.form, worst.knobs)}))

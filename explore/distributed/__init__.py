@@ -1,0 +1,1 @@
+"""Measurements on several processes and machines, by Dask."""
