@@ -62,9 +62,10 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
-for rooms in ("points", "records", "exchange", "measure", "sampling", "layer_sources",
-              "features", "dataset", "data_files", "calibration_files", "validation", "predictor",
-              "fit", "search", "schedule_files", "tune", "area", "codesign"):
+for rooms in ("points", "records", "exchange", "distributed", "measure", "sampling",
+              "layer_sources", "features", "dataset", "data_files", "calibration_files",
+              "validation", "predictor", "fit", "search", "schedule_files", "tune", "area",
+              "codesign"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "report", "boards",

@@ -14,11 +14,11 @@ import logging
 import re
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import islice
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
@@ -36,11 +36,32 @@ MOST_WORKERS = 256          # of a local cluster
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+")
 T = TypeVar("T")
 R = TypeVar("R")
+Result = TypeVar("Result", covariant=True)
 Function = Callable[[T], Iterable[R]]
 
 
 class PoolError(MicrotronError):
     """A cluster that cannot be reached, or was lost. What was measured is in the store."""
+
+
+class Future(Protocol[Result]):
+    """What is used of Dask's."""
+
+    def result(self) -> Sequence[Result]: ...
+
+
+class Client(Protocol):
+    """What is used of Dask's."""
+
+    loop: object
+
+    def submit(self, run: Callable[..., Sequence[R]], *arguments: object, pure: bool,
+               resources: Mapping[str, int] | None) -> Future[R]: ...
+
+    def cancel(self, futures: Sequence[Future[R]]) -> None: ...
+
+    def scheduler_info(self, n_workers: int) -> Mapping[str, Mapping[str, Mapping[str, object]]]:
+        ...
 
 
 class Pool(Protocol):
@@ -68,10 +89,8 @@ class SerialPool:
 class DaskPool:
     """Workers of a cluster: all, or those that have a tag."""
 
-    def __init__(self, client: Any, *, tag: str | None, sources: str | None) -> None:
-        self.client, self.sources = client, sources
-        self.options = {} if tag is None else {"resources": {tag: 1}}
-        self.tag = tag
+    def __init__(self, client: Client, *, tag: str | None, sources: str | None) -> None:
+        self.client, self.tag, self.sources = client, tag, sources
         self._size, self._counted = 0, float("-inf")
 
     @property
@@ -85,8 +104,7 @@ class DaskPool:
         """Tasks that the cluster can run at the same time."""
         with self._explain_errors():
             workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return int(sum(each["nthreads"] if self.tag is None else each["resources"].get(self.tag, 0)
-                       for each in workers))
+        return sum(_count_tasks(each, self.tag) for each in workers)
 
     def run(self, function: Function[T, R], tasks: Iterable[T]) -> Generator[R]:
         from distributed import as_completed
@@ -94,14 +112,15 @@ class DaskPool:
         if not self.count_workers():
             print_note(f"no worker{f' has {self.tag}' if self.tag else ''} yet; waiting for one")
         rest = iter(tasks)
-        waiting: set[Any] = set()
+        waiting: set[Future[R]] = set()
+        wanted = None if self.tag is None else {self.tag: 1}
         done = as_completed(loop=self.client.loop)
 
         def fill() -> None:
             for task in islice(rest, max(0, AHEAD * self.size - len(waiting))):
                 with self._explain_errors():
-                    future = self.client.submit(run_task, function, task, self.sources, pure=False,
-                                                **self.options)
+                    future: Future[R] = self.client.submit(
+                        run_task, function, task, self.sources, pure=False, resources=wanted)
                 waiting.add(future)
                 done.add(future)
         try:
@@ -114,16 +133,15 @@ class DaskPool:
             with suppress(Exception):           # the scheduler may be gone
                 self.client.cancel(list(waiting))
 
-    def _result(self, future: Any) -> list[Any]:
+    def _result(self, future: Future[R]) -> Sequence[R]:
         from distributed import KilledWorker
 
         try:
             with self._explain_errors():
-                found: list[Any] = future.result()
+                return future.result()
         except KilledWorker as error:
             raise PoolError(f"a task ended {error.allowed_failures + 1} workers, one after "
                             f"another: does a layer need more memory than they have?") from None
-        return found
 
     @contextmanager
     def _explain_errors(self) -> Iterator[None]:
@@ -135,6 +153,13 @@ class DaskPool:
             raise PoolError(f"the scheduler of the cluster is gone ({quote(str(error))}): what was "
                             f"measured is in the store, and the same command goes on from it"
                             ) from None
+
+
+def _count_tasks(worker: Mapping[str, object], tag: str | None) -> int:
+    threads, resources = worker["nthreads"], worker["resources"]
+    assert isinstance(threads, int), "as Dask describes workers"
+    assert isinstance(resources, dict), "as Dask describes workers"
+    return threads if tag is None else int(resources.get(tag, 0))
 
 
 @contextmanager
@@ -162,15 +187,17 @@ def open_pool(workers: int = 1, scheduler: str | None = None,
         yield DaskPool(client, tag=tag, sources=task_sources())
 
 
-def _start_cluster(library: ModuleType, workers: int, tag: str | None) -> Any:
+def _start_cluster(library: ModuleType, workers: int,
+                   tag: str | None) -> AbstractContextManager[object]:
     """A cluster of this machine. Ctrl-C is for us alone: its threads, and the processes that they
     start, inherit that it is blocked."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return library.LocalCluster(
+        cluster: AbstractContextManager[object] = library.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=0, silence_logs=logging.CRITICAL,
             resources={tag: 1} if tag else None, dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"})      # any port that is free
+        return cluster
     except (OSError, RuntimeError) as error:
         raise PoolError(f"a cluster of {workers} workers cannot be started: {quote(str(error))}"
                         ) from None
@@ -183,15 +210,16 @@ def compile_code() -> None:
     simulate(compile_op(Dense(rows=1, inputs=8, outputs=8), tiny).program)
 
 
-def _connect(library: ModuleType, scheduler: str) -> Any:
+def _connect(library: ModuleType, scheduler: str) -> AbstractContextManager[Client]:
     if not ADDRESS.fullmatch(scheduler):
         raise MicrotronError(f"scheduler is {quote(scheduler)}, but must be an address such as "
                              f"tcp://host:8786 or tls://host:8786")
     try:
-        return library.Client(scheduler, timeout=CONNECT)
+        client: AbstractContextManager[Client] = library.Client(scheduler, timeout=CONNECT)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise PoolError(f"{scheduler}: there is no scheduler that answers: {quote(str(error))}"
                         ) from None
+    return client
 
 
 def import_distributed() -> ModuleType:

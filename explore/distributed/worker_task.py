@@ -7,16 +7,17 @@ import platform
 from collections.abc import Callable, Iterable
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import TypeVar
 
 from ...base.errors import MicrotronError
 from ...base.source_digest import source_digest
 
+T = TypeVar("T")
+R = TypeVar("R")
 _turn = Lock()              # one task at a time, also where a worker has several threads
 
 
-def run_task(function: Callable[[Any], Iterable[Any]], task: object,
-             sources: str | None) -> list[Any]:
+def run_task(function: Callable[[T], Iterable[R]], task: T, sources: str | None) -> list[R]:
     """All results of a task. `sources` are those of the caller, if they may be other ones."""
     with _turn:
         if sources is not None and sources != task_sources():
