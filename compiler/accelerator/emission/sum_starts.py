@@ -41,7 +41,7 @@ class Tiles:
 
 
 def touched_tiles(axes: Sequence[Axis], operand: Affine) -> Tiles:
-    walks = fuse_loops(walks_of([axis for axis in axes if operand.of(axis)], (operand,)))
+    walks = fuse_loops(walks_of([axis for axis in axes if axis in operand.terms], (operand,)))
     return Tiles(operand.constant, tuple(sorted(walks, key=lambda walk: walk.steps)))
 
 

@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 def walks_of(axes: Iterable[Axis], operands: Sequence[Affine]) -> Walks:
     """Loops over some axes, without those of one iteration."""
-    return tuple([Walk(axis.extent, tuple([operand.of(axis) for operand in operands]))
+    return tuple([Walk(axis.extent, tuple([operand.terms.get(axis, 0) for operand in operands]))
                   for axis in axes if axis.extent > 1])
 
 

@@ -7,7 +7,8 @@ threads or a rule whose instructions do not simply follow their operands, is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain, pairwise
 
 import numpy as np
 
@@ -34,18 +35,19 @@ from .plans import (
     LENGTH,
     LOADED,
     OPERANDS,
-    UnsupportedError,
     current_store,
     plan_copy,
     plan_intrinsic,
     plan_start,
 )
+from .transfer_words import UnsupportedError
 from .walk import walk
 
 Words = tables.Bytes
 ROOM = 2048                 # words and micro-ops that there is room for at first
 MOST_RANK, MOST_AXES, MOST_OPERANDS = 12, 16, 8
 SCOPES = list(ir.Scope)
+UOP_LOAD = as_bytes(encode([Load(buffer=Scratchpad.UOP, segment=MICRO_OPS)]))
 
 
 class Builder:
@@ -57,7 +59,10 @@ class Builder:
         self.operations: list[list[int]] = []
         self.slots: dict[Axis, int] = {}
         self.form_numbers: dict[tuple[object, ...], int] = {}
-        self.forms: list[tuple[int, list[tuple[int, int]]]] = []
+        self.constants: list[int] = []                  # of forms ...
+        self.ends = [0]                                 # ... and where their terms end,
+        self.term_slots: list[int] = []                 # each with the slot of an axis ...
+        self.coefficients: list[int] = []
         self.buffers = {buffer: number for number, buffer in enumerate(placed.places)}
         self.contents: dict[ir.Buffer, tuple[int, int]] = {}
         self.sites: list[tuple[int, ...]] = []
@@ -167,16 +172,19 @@ class Builder:
         return self.form_numbers[key]
 
     def _fresh_form(self, form: Affine) -> int:
-        for axis in form.terms:
-            if axis not in self.slots:
+        for axis, each in form.terms.items():
+            slot = self.slots.get(axis)
+            if slot is None:
                 raise UnsupportedError
-        self.forms.append((form.constant, [(self.slots[axis], each)
-                                           for axis, each in form.terms.items()]))
-        return len(self.forms) - 1
+            self.term_slots.append(slot)
+            self.coefficients.append(each)
+        self.constants.append(form.constant)
+        self.ends.append(len(self.term_slots))
+        return len(self.constants) - 1
 
     def _fresh_forms(self, forms: Iterable[Affine]) -> int:
         """The number of the first of several, one after the other."""
-        first = len(self.forms)
+        first = len(self.constants)
         for each in forms:
             self._fresh_form(each)
         return first
@@ -252,23 +260,19 @@ class Builder:
 
     def arrays(self) -> tables.Tables:
         """The tables, complete."""
-        lengths = [len(terms) for _, terms in self.forms]
-        terms = [term for _, some in self.forms for term in some]
         lanes = any(buffer.scope == ir.Scope.ACC and buffer.parts > 1 for buffer in self.buffers)
+        begin, slots, coefficients, constants, extents, steps, saved, fields = _slices([
+            self.ends, self.term_slots, self.coefficients, self.constants, self.extents,
+            self.steps, self.saved, [self.config.tiles(Scratchpad.UOP), FILLED, IMMEDIATE,
+                                     int(lanes), *LOADED, LENGTH, MicroOp.size]])
+        operations, buffers, sites, limits, operands, transfers, sides = _records([
+            (self.operations, tables.OPERATION), (self._buffer_rows(), tables.BUFFER),
+            (self.sites, tables.SITE), (self.limits, tables.LIMIT),
+            (self.operands, tables.OPERAND), (self.transfers, tables.TRANSFER),
+            (self.sides, tables.SIDE)])
         return tables.Tables(
-            _records(self.operations, tables.OPERATION),
-            tables.Forms(np.array([0, *np.cumsum(lengths)], np.int64),
-                         np.array([slot for slot, _ in terms], np.int64),
-                         np.array([each for _, each in terms], np.int64),
-                         np.array([constant for constant, _ in self.forms], np.int64)),
-            _records(self._buffer_rows(), tables.BUFFER), _records(self.sites, tables.SITE),
-            np.array(self.extents, np.int64), _records(self.limits, tables.LIMIT),
-            _records(self.operands, tables.OPERAND), np.array(self.steps, np.int64),
-            _records(self.transfers, tables.TRANSFER), _records(self.sides, tables.SIDE),
-            np.array(self.saved, np.int64),
-            np.array([self.config.tiles(Scratchpad.UOP), FILLED, IMMEDIATE, int(lanes), *LOADED,
-                      LENGTH, MicroOp.size], np.int64),
-            as_bytes(encode([Load(buffer=Scratchpad.UOP, segment=MICRO_OPS)])))
+            operations, tables.Forms(begin, slots, coefficients, constants), buffers, sites,
+            extents, limits, operands, steps, transfers, sides, saved, fields, UOP_LOAD)
 
     def _buffer_rows(self) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []
@@ -316,9 +320,18 @@ class Builder:
                 plan_intrinsic(self.store, kind, site, intrinsic, self.config, key)
 
 
-def _records(rows: Iterable[Iterable[int]], kind: np.dtype[np.void]) -> tables.Records:
-    found = np.array([tuple(row) for row in rows], np.int64)
-    return found.reshape(-1, len(kind.names or ())).view(kind).reshape(-1)
+def _slices(columns: Sequence[Sequence[int]]) -> list[tables.Numbers]:
+    """Arrays of several columns, made at once: there are many, and all are short."""
+    ends = [0, *accumulate(map(len, columns))]
+    numbers = np.array([*chain.from_iterable(columns)], np.int64)
+    return [numbers[begin:end] for begin, end in pairwise(ends)]
+
+
+def _records(given: Sequence[tuple[Sequence[Sequence[int]], np.dtype[np.void]]]) -> list[
+        tables.Records]:
+    """The same for rows of several kinds."""
+    found = _slices([[*chain.from_iterable(rows)] for rows, _ in given])
+    return [each.view(kind) for each, (_, kind) in zip(found, given, strict=True)]
 
 
 def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:

@@ -38,6 +38,7 @@ from ..sum_starts import touched_tiles
 from ..transfers import Piece, Sides, load_pieces, store_pieces
 from . import nest_arrays as tables
 from .nest_arrays import head_of_key
+from .transfer_words import load_word, offset_of, store_word
 
 if TYPE_CHECKING:
     from .....isa.config import Config
@@ -45,15 +46,6 @@ if TYPE_CHECKING:
 OPERANDS = 3                # of micro-ops, and at most of words
 MOST_ROWS = 1 << 20         # of a store, which then makes room for another
 Row = list[int]
-
-
-class UnsupportedError(Exception):
-    """A nest that only `emit.Emitter` can emit."""
-
-
-def offset_of(kind: type[Instruction], name: str) -> int:
-    """The byte of a word with which a field begins."""
-    return int(kind.dtype().fields[name][1])            # type: ignore[index]
 
 
 UOP = offset_of(Gemm, "uop")
@@ -148,7 +140,7 @@ class PlanStore:
         self.loops, self.sequences = Growing(np.int64, 2), Growing(tables.STEPS)
         self.steps = Growing(np.int64, OPERANDS)
         self.kinds: dict[Hashable, int] = {}
-        self._words: dict[Instruction, int] = {}
+        self._words: dict[Instruction | bytes, int] = {}
         self._walks: dict[Walks, int] = {}
         self._steps: dict[Hashable, int] = {}
         self._arrays = self._new_arrays()
@@ -213,11 +205,12 @@ class PlanStore:
             self.rows.extend(fill)
         return self._walks[walks]
 
-    def word(self, instruction: Instruction) -> int:
-        """The number of a word."""
+    def word(self, instruction: Instruction | bytes) -> int:
+        """The number of a word, or of the one that an instruction is."""
         if instruction not in self._words:
             self._words[instruction] = self.words.count
-            self.words.extend([np.frombuffer(instruction.encode(), np.uint8)])
+            word = instruction if isinstance(instruction, bytes) else instruction.encode()
+            self.words.extend([np.frombuffer(word, np.uint8)])
         return self._words[instruction]
 
     def move(self, instruction: Instruction, follows: dict[str, int]) -> Row:
@@ -265,10 +258,11 @@ def plan_intrinsic(store: PlanStore, kind: int, site: IntrinsicSite, intrinsic: 
     move by multiples."""
     motion = intrinsic.motion
     assert motion is not None, "these are not walked"
-    axes = site.shorter_axes(tuple(key[:len(site.axes)]))
-    firsts = key[len(axes):]
-    tiles = [Affine(first, {axis: step for axis, step in zip(axes, operand.steps, strict=True)
-                            if step})
+    every = site.shorter_axes(tuple(key[:len(site.axes)]))
+    firsts = key[len(every):]
+    axes = [axis for axis in every if axis.extent > 1]          # others are no loops
+    tiles = [Affine(first, {axis: step for axis, step in zip(every, operand.steps, strict=True)
+                            if step and axis.extent > 1})
              for first, operand in zip(firsts, site.operands, strict=True)]
 
     def rows(begins: bool) -> list[Row]:
@@ -299,21 +293,18 @@ def plan_copy(store: PlanStore, kind: int, site: CopySite, segment: int,
     sides: Sides = tuple(side._replace(before=before, after=after) for side, before, after in zip(
         transfer.sides, key[::2], key[1::2], strict=True))
 
-    def rows(pieces: Iterable[Piece], make: Callable[[Piece], Instruction],
+    def rows(pieces: Iterable[Piece], make: Callable[[Piece], bytes],
              fields: tuple[int, int]) -> list[Row]:
         return [[tables.PIECE, store.word(make(each)), 0, 0, int(each.reads), each.sram,
                  each.offset, 0, 0, 0, 0, *fields, 0] for each in pieces]
 
-    def load(pad_value: int) -> Callable[[Piece], Instruction]:
-        return lambda each: Load(buffer=transfer.scratchpad, segment=segment, pad_value=pad_value,
-                                 shape=each.shape, sram_pitch=each.sram_pitch[0],
-                                 stride=each.stride, pad=each.pad)
+    def load(pad_value: int) -> Callable[[Piece], bytes]:
+        return lambda each: load_word(each, transfer.scratchpad, segment, pad_value)
 
     if not transfer.loads:
         store.add(kind, key, rows(
             store_pieces(sides, transfer.tile_bytes),
-            lambda each: Store(buffer=transfer.scratchpad, segment=segment, shape=each.shape,
-                               stride=each.stride, sram_pitch=each.sram_pitch), STORED), [])
+            lambda each: store_word(each, transfer.scratchpad, segment), STORED), [])
         return
     whole = load_pieces(sides, transfer.tile_bytes, padded=padding is not None)
     # What a border leaves is loaded alone where the border is there; without one, nobody asks.
