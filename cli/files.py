@@ -13,6 +13,7 @@ from ..base.errors import MicrotronError
 
 if TYPE_CHECKING:
     from ..compiler.graph.graph import Graph
+    from ..report.extra_plot import ExtraPlot
     from ..report.extra_table import ExtraTable
     from ..runtime.reports.layers import Inspection
 
@@ -71,13 +72,14 @@ def check_report(path: Path | None) -> None:
 
 
 def write_inspections(found: Mapping[str, Inspection], path: Path, *,
-                      tables: Sequence[ExtraTable] = (), silent: bool = False) -> None:
+                      tables: Sequence[ExtraTable] = (), plots: Sequence[ExtraPlot] = (),
+                      silent: bool = False) -> None:
     """Write a report, and say so."""
     from ..base.progress import report_progress
     from ..report.save_report import write_report
 
     with report_progress(f"writing {path}"):
-        write_report(found, path, tables=tables)
+        write_report(found, path, tables=tables, plots=plots)
     if not silent:
         say(f"{path}: a report on {', '.join(found)}; open it in a browser")
 

@@ -108,7 +108,9 @@ def _write_report(found: QuantizedModel, model: Path, config: str, target: Path,
                   silent: bool) -> None:
     """The report on a quantized model, with the error of each layer."""
     from .. import compile as compile_model
+    from ..base.notebooks.svg_plot import Series
     from ..base.progress import report_progress
+    from ..report.extra_plot import ExtraPlot
     from ..report.extra_table import ExtraTable
     from ..runtime.reports.layers import inspect_model
 
@@ -122,8 +124,23 @@ def _write_report(found: QuantizedModel, model: Path, config: str, target: Path,
         rows=[(each.name, each.operator, f"{each.sqnr:.1f} dB",
                "float" if each.scale is None else f"{each.scale:.6g}",
                "" if each.zero_point is None else str(each.zero_point)) for each in layers],
-        bars=[min(max(0.0, each.sqnr), MOST_DECIBELS) for each in layers])
-    write_inspections({model.name: inspection}, target, tables=[errors], silent=silent)
+        bars=[max(0.0, _decibels(each.sqnr)) for each in layers])
+    along = ExtraPlot(
+        title="SQNR along the network", about="Each stored tensor against the float model's, in "
+        f"the order in which they are computed; {MOST_DECIBELS:.0f} dB and more is as good as "
+        "exact. Where it falls is where quantization hurts.",
+        x="stored tensor", y="SQNR, dB", series=[Series(
+            "stored tensors", range(len(found.report.layers)),
+            [_decibels(each.sqnr) for each in found.report.layers],
+            labels=[f"{each.name} ({each.operator}): {each.sqnr:.1f} dB"
+                    for each in found.report.layers])])
+    write_inspections({model.name: inspection}, target, tables=[errors], plots=[along],
+                      silent=silent)
+
+
+def _decibels(sqnr: float) -> float:
+    """What can be drawn: an exact tensor has no error, and one of zeros no signal."""
+    return min(max(-MOST_DECIBELS, sqnr), MOST_DECIBELS) if sqnr == sqnr else 0.0
 
 
 def samples_of(data: Path | None, preprocess: str) -> Any:

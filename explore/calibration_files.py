@@ -8,9 +8,12 @@ from pathlib import Path
 
 from ..base.atomic_files import write_atomically
 from ..base.errors import MicrotronError
+from ..base.notebooks.figure import has_matplotlib, plot_axes
 from ..base.notebooks.svg_plot import Series, plot_svg
 from ..runtime.reports.table_files import write_rows
 
+PREDICTED, RATIO = "predicted cycles", "exact / predicted"
+TITLE = "Configurations and layers held out"
 FORMATS = (".csv", ".svg", ".png")
 Bins = Sequence[Mapping[str, object]]
 
@@ -21,12 +24,9 @@ def check_calibration(path: Path | None) -> None:
         return
     if path.suffix not in FORMATS:
         raise MicrotronError(f"{path} must end with {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
-    if path.suffix == ".png":
-        try:
-            import matplotlib  # noqa: F401    # is it there?
-        except ImportError:
-            raise MicrotronError(f"{path}: .png needs matplotlib, which is not installed; write "
-                                 f".svg") from None
+    if path.suffix == ".png" and not has_matplotlib():
+        raise MicrotronError(f"{path}: .png needs matplotlib, which is not installed; write "
+                             f".svg")
 
 
 def write_calibration(path: Path, bins: Bins) -> None:
@@ -42,30 +42,22 @@ def write_calibration(path: Path, bins: Bins) -> None:
 
 def plot_calibration(bins: Bins) -> str:
     """The ratio of exact to predicted cycles over what was predicted, as SVG."""
+    return plot_svg(calibration_series(bins), x=PREDICTED, y=RATIO, log_x=True, level=1.0,
+                    title=TITLE)
+
+
+def calibration_series(bins: Bins) -> list[Series]:
+    """The same for any plot."""
     predicted, low, middle, high = (
         [float(str(each[name])) for each in bins]
         for name in ("predicted", "ratio_10", "ratio_50", "ratio_90"))
-    return plot_svg([Series("10 % to 90 %", predicted, low, "band", high),
-                     Series("median", predicted, middle, "line")],
-                    x="predicted cycles", y="exact / predicted", log_x=True, level=1.0,
-                    title="Configurations and layers held out")
+    return [Series("10 % to 90 %", predicted, low, "band", high),
+            Series("median", predicted, middle, "line")]
 
 
 def _draw_png(bins: Bins) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    predicted = [each["predicted"] for each in bins]
-    axes.fill_between(predicted, [each["ratio_10"] for each in bins],
-                      [each["ratio_90"] for each in bins], alpha=0.3, label="10 % to 90 %")
-    axes.plot(predicted, [each["ratio_50"] for each in bins], marker="o", label="median")
-    axes.axhline(1.0, color="black", linewidth=0.8)
-    axes.set(xscale="log", xlabel="predicted cycles", ylabel="exact / predicted",
-             title="Configurations and layers held out")
-    axes.legend()
+    axes = plot_axes(calibration_series(bins), x=PREDICTED, y=RATIO, log_x=True, level=1.0,
+                     title=TITLE)
     content = io.BytesIO()
-    figure.savefig(content, format="png")
+    axes.figure.savefig(content, format="png")
     return content.getvalue()

@@ -99,7 +99,8 @@ class Camera:
         if browser.errors:
             raise MicrotronError(f"{name}: the page logged {browser.errors[0]}")
         data = io.BytesIO()
-        picture.convert("RGB").quantize(COLOURS).save(data, "png", optimize=True)
+        few = picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE)
+        few.save(data, "png", optimize=True)
         target = self.folder / f"{name}.png"
         write_atomically(target, data.getvalue())
         print(f"{target}: {len(data.getvalue()):,} bytes")

@@ -16,7 +16,8 @@ from ..options import ReportFile, TableFile
 from .data import Budget, Scheduler, Seed, Workers
 
 if TYPE_CHECKING:
-    from ...explore.codesign.codesign_search import Exploration, Point, Question
+    from ...explore.codesign.codesign_search import Exploration, Question
+    from ...explore.codesign.front import Point
 
 OBJECTIVES = "latency,lut,dsp"
 

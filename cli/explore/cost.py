@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, check_table, say, write_table
-from ..options import TableFile
+from ..files import AsJson, check_report, check_table, say, write_table
+from ..options import ReportFile, TableFile
 from .data import Seed
 
 if TYPE_CHECKING:
     from ...explore.fit import Fit
+    from ...explore.validation import HeldOut
+
+COLUMNS = ("held out", "predicted by", "rows", "Spearman", "median error", "90 %", "99 %")
 
 
 def fit(data: Annotated[list[Path], typer.Argument(
@@ -28,6 +32,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
         calibration: Annotated[Path | None, typer.Option(
             help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
                  "matplotlib is installed.")] = None,
+        report: ReportFile = None,
         table: TableFile = None,
         as_json: AsJson = False) -> None:
     """Fit a model of cycles, or of area, to data sets.
@@ -40,6 +45,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
     """
     if output.suffix != ".json":
         raise MicrotronError(f"--output is {output}, but must be a .json file")
+    check_report(report)
     check_table(table)
     from ...base.progress import report_progress
     from ...explore.area.area_model import is_area_table
@@ -49,8 +55,9 @@ def fit(data: Annotated[list[Path], typer.Argument(
     from ...explore.predictor import import_xgboost
 
     if is_area_table(data[0]):
-        if calibration is not None:
-            raise MicrotronError("--calibration is of cycles: leave it out for tables of areas")
+        if calibration is not None or report is not None:
+            raise MicrotronError("--calibration and --report are of cycles: leave them out for "
+                                 "tables of areas")
         _fit_area(data, output, count, seed, table, as_json=as_json)
         return
     import_xgboost()
@@ -60,6 +67,8 @@ def fit(data: Annotated[list[Path], typer.Argument(
         found.predictor.save(output)
         if calibration is not None:
             write_calibration(calibration, found.calibration)
+    if report is not None:
+        write_fit_report(report, output, found, silent=as_json)
     facts = found.predictor.facts
     write_table(table, [{"held_out": held_out.value, "predicted_by": name, **each.to_dict()}
                         for held_out, kinds in found.errors.items()
@@ -70,6 +79,34 @@ def fit(data: Annotated[list[Path], typer.Argument(
     _show(found)
     say(f"{output}: {facts['rows']} rows of {facts['configurations']} configurations and "
         f"{facts['layers']} layers")
+
+
+def write_fit_report(target: Path, output: Path, found: Fit, *, silent: bool) -> None:
+    """The errors of a cost model, and its calibration as a plot."""
+    from ...explore.calibration_files import PREDICTED, RATIO, TITLE, calibration_series
+    from ...report.extra_plot import ExtraPlot
+    from ...report.extra_table import ExtraTable
+    from ...report.save_report import write_report
+
+    rows = [(held_out.value, *cells) for held_out, cells in _rows(found)]
+    write_report({}, target, f"cost model {output.name}", [ExtraTable(
+        title="Errors", about="Predicted against exact cycles, by cross-validation; bars are "
+        "median errors.", columns=COLUMNS, rows=rows,
+        bars=[each.median for kinds in found.errors.values() for each in kinds.values()])],
+        [ExtraPlot(title="Calibration", about=f"{TITLE}: at 1, predictions are right.",
+                   x=PREDICTED, y=RATIO, log_x=True, level=1.0,
+                   series=calibration_series(found.calibration))])
+    if not silent:
+        say(f"{target}: a report on the cost model; open it in a browser")
+
+
+def _rows(found: Fit) -> Iterator[tuple[HeldOut, list[str]]]:
+    """What was held out, and the cells of a line after it."""
+    for held_out, kinds in found.errors.items():
+        for name, each in kinds.items():
+            yield held_out, [name, str(each.rows), f"{each.spearman:.4f}",
+                             *(f"{100 * value:.1f} %" for value in (
+                                 each.median, each.percentile_90, each.percentile_99))]
 
 
 def _fit_area(data: list[Path], output: Path, folds: int, seed: int, target: Path | None, *,
@@ -106,11 +143,8 @@ def _show(found: Fit) -> None:
     from ...runtime.reports.tables import open_console
 
     table = Table(title="Predicted against exact cycles", title_justify="left")
-    for name in ("held out", "predicted by", "rows", "Spearman", "median error", "90 %", "99 %"):
-        table.add_column(name, justify="left" if name in ("held out", "predicted by") else "right")
-    for held_out, kinds in found.errors.items():
-        for name, each in kinds.items():
-            table.add_row(held_out.value, name, str(each.rows), f"{each.spearman:.4f}",
-                          *(f"{100 * value:.1f} %" for value in (
-                              each.median, each.percentile_90, each.percentile_99)))
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in COLUMNS[:2] else "right")
+    for held_out, cells in _rows(found):
+        table.add_row(held_out.value, *cells)
     open_console().print(table)

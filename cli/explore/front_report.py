@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from ..files import say
 
 if TYPE_CHECKING:
-    from ...explore.codesign.codesign_search import Exploration, Point
+    from ...explore.codesign.codesign_search import Exploration
+    from ...explore.codesign.front import Point
     from ...report.pareto import Pareto, ParetoPoint
 
 

@@ -28,6 +28,7 @@ from ..predictor import CostModel
 from ..records import Records
 from ..sampling import CONFIG_FIELDS, choose_config
 from .board_budget import Budget, UnfitError
+from .front import Front, Point, dominates, pareto_front
 from .workload import (
     Prediction,
     Task,
@@ -66,20 +67,6 @@ class Question:
                                  f"latency and each at most once")
 
 
-@dataclass(frozen=True)
-class Point:
-    """A configuration with what it takes."""
-
-    config: Config
-    cycles: float
-    area: dict[str, float]
-    exact: bool = False
-
-    def values(self, objectives: Sequence[str]) -> tuple[float, ...]:
-        return tuple(self.cycles if each == "latency" else self.area[each]
-                     for each in objectives)
-
-
 @dataclass
 class Exploration:
     """What has been found so far."""
@@ -92,23 +79,13 @@ class Exploration:
     trials: int = 0
 
     @property
-    def front(self) -> list[Point]:
+    def front(self) -> Front:
         """Exact points that no other one beats, the fastest first."""
         return pareto_front(list(self.exact.values()), self.question.objectives)
 
-
-def pareto_front(points: Sequence[Point], objectives: Sequence[str]) -> list[Point]:
-    """Points that no other point equals or beats in all objectives, by latency."""
-    found: list[Point] = []
-    for point in sorted(points, key=lambda each: (each.values(objectives), each.config.digest)):
-        if not any(dominates(other, point, objectives) for other in found):
-            found.append(point)
-    return sorted(found, key=lambda each: each.cycles)
-
-
-def dominates(one: Point, other: Point, objectives: Sequence[str]) -> bool:
-    return all(mine <= theirs for mine, theirs in zip(
-        one.values(objectives), other.values(objectives), strict=True))
+    def _repr_html_(self) -> str:
+        """In a notebook: the front."""
+        return self.front._repr_html_()
 
 
 def search(found: Exploration, *, trials: int | None, until: float | None = None,

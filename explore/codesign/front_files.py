@@ -12,7 +12,8 @@ from ...base.atomic_files import write_atomically, write_together
 from ...isa.config_files import format_toml
 from ...runtime.reports.table_files import write_rows
 from ..area.area_counts import KINDS
-from .codesign_search import Exploration, Point
+from .codesign_search import Exploration
+from .front import Point
 
 TABLE, PICTURE, SUMMARY = "front.csv", "front.svg", "exploration.json"
 WIDTH, HEIGHT, MARGIN = 640, 420, 60

@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...base.checked_values import PlainData
+from ...base.notebooks.figure import plot_axes
 from ...base.notebooks.html_table import html_table
+from ...base.notebooks.svg_plot import Series
 from ...compiler.network.network import Where
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming
@@ -30,7 +33,11 @@ from ..clock import Clock
 from ..models.compiled_model import CompiledModel, NodeReport, ProgramStep
 from ..times.end_to_end import EndToEnd
 from ..times.host_times import HostTimes, Source
+from .roofline_plot import RooflinePoint, X, Y, roofline_series
 from .units import abbreviate, duration, percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TimeHost = Callable[[CompiledModel], HostTimes]     # what the CPU's half takes
 
@@ -91,6 +98,19 @@ class Inspection:
             f"{self.model.name}: {self.cycles:,} cycles, {duration(self.end_to_end.seconds)} from "
             f"end to end", ("layer", "operator", "on", "reason", "bound", "limited by", "cycles",
                             "efficiency", "bytes", "time"), rows)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The roofline of the layers on axes of matplotlib, which must be installed."""
+        return plot_axes(self.roofline(), x=X, y=Y, title=self.model.name, log_x=True,
+                         log_y=True, axes=axes)
+
+    def roofline(self) -> list[Series]:
+        """Layers with multiply-adds, under what array and bus allow."""
+        memory = next((each.memory for each in self.reports), None) or self.model.memory
+        points = [RooflinePoint(each.node.name, each.limit, each.node.macs / each.bytes,
+                                each.node.macs / each.cycles)
+                  for each in self.layers if each.node.macs and each.bytes and each.cycles]
+        return roofline_series(points, self.model.config, memory)
 
     def totals(self) -> PlainData:
         """Of the whole model. Cycles, bound, efficiency and bytes are the accelerator's alone;

@@ -118,6 +118,12 @@ def test_compile_and_quantize_write_it_too(tmp_path):
     found = data_of(target)
     assert found["tables"][0]["title"] == "Quantization"
     assert len(found["tables"][0]["rows"]) == len(found["tables"][0]["bars"]) > 0
+    levels = [float(row[2].removesuffix(" dB")) for row in found["tables"][0]["rows"]]
+    assert levels == sorted(levels)                 # what hurts most comes first
+    points = found["plots"][0]["series"][0]["points"]
+    assert sorted(round(each["y"], 1) for each in points) == levels
+    assert [each["label"].partition(" (")[0] for each in points] != [
+        row[0] for row in found["tables"][0]["rows"]]       # but here in the network's order
     said = bad("quantize", model, "--data", "examples/digits/digits_samples.npz", "--config",
                "none", "--report", target)
     assert "needs a configuration" in said

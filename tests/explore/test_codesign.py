@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from microtron.base.errors import MicrotronError
+from microtron.base.notebooks import figure
+from microtron.base.notebooks.figure import has_matplotlib
 from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.fit import check_fits
 from microtron.explore.area.area_counts import KINDS, area_features
 from microtron.explore.area.area_model import AreaRow, fit_area
 from microtron.explore.codesign.board_budget import Budget, UnfitError
-from microtron.explore.codesign.codesign_search import Point, dominates, pareto_front, spread
+from microtron.explore.codesign.codesign_search import spread
+from microtron.explore.codesign.front import Point, dominates, pareto_front
 from microtron.explore.sampling import sample_configs
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
@@ -48,6 +52,28 @@ def test_a_front_has_what_nothing_beats():
     assert [(each.cycles, each.area["lut"]) for each in front] == [(10, 50), (20, 40), (30, 10)]
     assert dominates(some[0], some[2], ("latency", "lut"))
     assert not dominates(some[1], some[0], ("latency", "lut"))
+
+
+def test_notebooks_show_a_front_as_a_table_and_a_picture():
+    front = pareto_front(points((1000, 50), (2000, 40), (3000, 60)), ("latency", "lut"))
+    text = front._repr_html_()
+    assert re.findall(r"<td>([\d,]+)</td><td>(\d+)</td><td>1</td></tr>", text) == [
+        ("1,000", "50"), ("2,000", "40")]
+    assert "<title>2,000 cycles, 40 LUTs</title>" in text
+    picture = ET.fromstring(text[text.index("<svg"):])
+    assert len(picture.findall(".//{*}title")) == 2
+    assert "<svg" not in pareto_front([], ("latency",))._repr_html_()
+
+
+def test_a_front_is_plotted_where_matplotlib_is(monkeypatch):
+    front = pareto_front(points((1000, 50), (2000, 40)), ("latency", "lut"))
+    if has_matplotlib():
+        line, dots = front.plot().get_lines()
+        assert [*map(tuple, dots.get_xydata())] == [(50, 1000), (40, 2000)]
+        assert [*map(tuple, line.get_xydata())] == [(40, 2000), (50, 1000)]
+    monkeypatch.setattr(figure, "has_matplotlib", lambda: False)
+    with pytest.raises(MicrotronError, match="need matplotlib, which is not installed"):
+        front.plot()
 
 
 def test_finalists_are_spread_and_have_both_ends():

@@ -1,6 +1,7 @@
 """Cost models: judged on what they have not seen, and the same after a file."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -152,6 +153,22 @@ def test_calibrations_are_tables_or_plots(tmp_path):
     assert "exact / predicted" in (tmp_path / "c.svg").read_text(encoding="utf-8")
     with pytest.raises(MicrotronError, match=r"c\.jpg must end with"):
         check_calibration(tmp_path / "c.jpg")
+
+
+def test_a_report_has_the_errors_and_the_calibration(fitted, tmp_path):
+    from microtron.cli.explore.cost import write_fit_report
+
+    write_fit_report(tmp_path / "fit.html", tmp_path / "m.json", fitted, silent=True)
+    text = (tmp_path / "fit.html").read_text(encoding="utf-8")
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    errors = [each for kinds in fitted.errors.values() for each in kinds.values()]
+    assert [row[3:5] for row in shown["tables"][0]["rows"]] == [
+        [f"{each.spearman:.4f}", f"{100 * each.median:.1f} %"] for each in errors]
+    band, line = shown["plots"][0]["series"]
+    assert [(each["x"], each["y"]) for each in line["points"]] == [
+        (each["predicted"], each["ratio_50"]) for each in fitted.calibration]
+    assert [each["top"] for each in band["points"]] == [
+        each["ratio_90"] for each in fitted.calibration]
 
 
 def test_the_command_refuses_bad_input_in_one_line(tmp_path):

@@ -7,10 +7,12 @@ from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 import microtron
 from microtron.base.checked_values import printable
+from microtron.base.notebooks.figure import has_matplotlib
 from microtron.base.notebooks.html_table import MOST_ROWS, html_table
 from microtron.runtime.reports.layers import inspect_model
 from microtron.runtime.reports.units import abbreviate
@@ -85,6 +87,24 @@ def test_notebooks_show_what_layers_cost_and_why_they_run_there(model):
             assert {cost.node.title, abbreviate(cost.cycles)} <= set(shown)
     assert f"{found.cycles:,} cycles" in text
     assert all(each.reason in shown for each in found.model.host_nodes)
+
+
+def test_the_roofline_has_every_layer_under_its_roof(model):
+    found = inspect_model(model)
+    roof, *layers = found.roofline()
+    shown = {name: place for each in layers
+             for name, *place in zip(each.labels, each.xs, each.ys, strict=True)}
+    wanted = {cost.node.name: [cost.node.macs / cost.bytes, cost.node.macs / cost.cycles]
+              for cost in found.layers if cost.cycles and cost.node.macs}
+    assert shown == wanted != {}
+    for x, y in shown.values():
+        assert roof.xs[0] < x < roof.xs[-1]
+        assert y <= np.interp(np.log(x), np.log(roof.xs), roof.ys) * 1.001
+    if has_matplotlib():
+        assert len(found.plot().get_lines()) == 1 + len(layers)
+    else:
+        with pytest.raises(microtron.MicrotronError, match="need matplotlib"):
+            found.plot()
 
 
 @pytest.mark.parametrize("name", [HOSTILE, '"><img src=x onerror=alert(1)>', "<!--", "&lt;b&gt;",
