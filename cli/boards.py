@@ -67,6 +67,8 @@ def build(board: BoardName,
     load.sh. A stopped build resumes.
 
     Example: microtron build --board ulx3s
+
+    Example: microtron build --board ulx3s --dry-run
     """
     from ..boards.build.plan import (
         WRITTEN,

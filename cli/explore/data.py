@@ -72,7 +72,7 @@ def dataset(
     Measurements are added to a store as they are made: a run that was stopped goes on where it
     was, and a larger budget measures the rest only.
 
-    Example: microtron dataset data.parquet --budget 5000,30min
+    Example: microtron dataset data.parquet --budget 500,10min
     """
     from ...base.progress import report_progress
     from ...explore.dataset import collect, parse_budget, rows_of

@@ -52,7 +52,7 @@ def tune(
     Layers are searched one by one with exact simulation; then the whole stream is simulated, and
     what makes it faster is kept. Measurements go to a store and are never repeated.
 
-    Example: microtron tune model.tflite --config small -o model.schedules.json
+    Example: microtron tune model.onnx --config small -o model.schedules.json
     """
     from ...base.progress import report_progress
     from ...explore.distributed.pool import open_pool
