@@ -114,11 +114,13 @@ def _fit_area(data: list[Path], output: Path, folds: int, seed: int, target: Pat
     """Fit an area model, and show what it leaves on held-out configurations."""
     from rich.table import Table
 
+    from ...base.progress import report_progress
     from ...explore.area.area_model import fit_area, read_areas
     from ...runtime.reports.tables import open_console
 
-    rows = read_areas(data)
-    model = fit_area(rows, folds, seed)
+    with report_progress("fitting areas"):
+        rows = read_areas(data)
+        model = fit_area(rows, folds, seed)
     model.save(output)
     write_table(target, [{"family": family, "resource": kind, **each} for family, kinds
                          in model.errors.items() for kind, each in kinds.items()], silent=as_json)

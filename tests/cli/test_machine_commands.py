@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,8 @@ from microtron.cli.machine.completion import words_of_commands
 from microtron.cli.main import parser
 
 from ..command import bad, command, good
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def found():
@@ -31,6 +36,15 @@ def test_the_doctor_finds_what_is_there(monkeypatch, tmp_path):
     text = good("doctor")
     assert len(text.splitlines()) == len(machine)
     assert text.startswith("ok      python")
+
+
+def test_the_doctor_looks_for_every_extra_that_commands_need():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    assert {extra for _, _, extra in checks.PACKAGES if extra} == {*extras} - {
+        "dev", "docs", "train"}                 # what the project itself needs
+    for name, _, extra in checks.PACKAGES:
+        assert not extra or any(re.match(rf"{name}\b", each) for each in extras[extra])
 
 
 def test_the_doctor_says_how_to_get_what_is_absent(monkeypatch, tmp_path):
