@@ -36,7 +36,7 @@ def cached_folder(part: str, name: str, made_from: tuple[str, ...], make: Callab
     work        what is being done, to tell people
     checksums   of all files; without them only sizes are checked, for folders of gigabytes
     """
-    folder, key = folder_for(part, name, made_from), f"{name} {_digest(made_from)}"
+    folder, key = folder_for(part, name, made_from), _key(name, made_from)
 
     def announce_and_make(temporary: Path) -> None:
         with announce(work) if work else nullcontext():
@@ -51,6 +51,12 @@ def cached_folder(part: str, name: str, made_from: tuple[str, ...], make: Callab
     except OSError as error:
         raise _not_writable(folder.parent, error) from None
     return folder
+
+
+def find_folder(part: str, name: str, made_from: tuple[str, ...]) -> Path | None:
+    """A folder that has been made before, if it is whole."""
+    folder = folder_for(part, name, made_from)
+    return folder if _is_whole(folder, _key(name, made_from)) else None
 
 
 def folder_for(part: str, name: str, made_from: tuple[str, ...]) -> Path:
@@ -72,6 +78,10 @@ def writable_folder(part: str) -> Path:
 def _not_writable(folder: Path, error: OSError) -> MicrotronError:
     return MicrotronError(f"{folder}: cannot be written: {error.strerror}; name another folder "
                           "with MICROTRON_CACHE")
+
+
+def _key(name: str, made_from: tuple[str, ...]) -> str:
+    return f"{name} {_digest(made_from)}"
 
 
 def _digest(made_from: tuple[str, ...]) -> str:

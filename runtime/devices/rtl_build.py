@@ -16,10 +16,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 
 from ...base.cache import cache_folder as folder_of
-from ...base.cached_folder import cached_folder, folder_for
+from ...base.cached_folder import cached_folder, find_folder, folder_for
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
 from ...base.progress import announce
@@ -33,6 +34,9 @@ Design = Callable[[Config], str]        # the Verilog of a configuration
 PART = "rtl"                    # of the cache
 TOP = "microtron"
 LIBRARY, SOURCE = f"lib{TOP}.so", f"{TOP}.v"
+MODEL = "model"                 # the folder in which Verilator works
+RUNTIME = "verilator-runtime"
+ALL_SOURCES = "all.cpp"
 WAVEFORMS = {".vcd": "--trace", ".fst": "--trace-fst"}     # suffix of the file → option
 
 # What writes the Verilog: a script in a process of its own, and what it imports.
@@ -86,7 +90,7 @@ def _verilog(config: Config) -> str:
 def _verilator_options(waveform: str | None, make: str) -> tuple[str, ...]:
     """All that Verilator is told, except for the sources and how many processes may work."""
     return (*VERILATOR_OPTIONS, *([] if waveform is None else [WAVEFORMS[waveform]]),
-            "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
+            "--top-module", TOP, "--Mdir", MODEL, "-o", LIBRARY,
             "-CFLAGS", " ".join((*COMPILER_OPTIONS, "-I..")),
             "-LDFLAGS", " ".join(LINKER_OPTIONS),
             "-MAKEFLAGS", make)
@@ -114,12 +118,38 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
     (work / "declarations.h").write_text(declarations())
     (folder / SOURCE).write_text(verilog, encoding="utf-8")
     sources = sorted(path.name for path in work.glob("*.cpp"))
+    # As one file: they include the same headers, which takes the compiler half of the time.
+    (work / ALL_SOURCES).write_text("".join(f'#include "{name}"\n' for name in sources))
     with announce("compiling the hardware model, once for each configuration: a minute for small "
                   "ones, several for large ones"):
-        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources,
-             f"../{SOURCE}")
-    (work / "model" / LIBRARY).rename(folder / LIBRARY)
+        run_verilator(work, log, options, ALL_SOURCES, f"../{SOURCE}")
+    (work / MODEL / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
+
+
+def run_verilator(folder: Path, log: Path, options: tuple[str, ...], *sources: str) -> None:
+    """Let Verilator build a model. Its runtime library is the same in all of them: the first build
+    leaves the objects in the cache, and make finds them up to date in the others."""
+    made_from = _runtime_options(options)
+    runtime = find_folder(PART, RUNTIME, (*made_from, *_tool_versions()))
+    if runtime is not None:
+        shutil.copytree(runtime, folder / MODEL)
+    call(folder, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources)
+    objects = list((folder / MODEL).glob("verilated*.o"))
+    if runtime is None and objects:
+        def copy_objects(runtime: Path, log: Path) -> None:
+            for path in objects:
+                shutil.copy2(path, runtime)
+
+        cached_build(RUNTIME, made_from, copy_objects)
+
+
+def _runtime_options(options: tuple[str, ...]) -> tuple[str, ...]:
+    """What of Verilator's options its runtime is compiled with. Folders and definitions matter to
+    the model alone."""
+    given = dict(pairwise(options))
+    flags = [each for each in given["-CFLAGS"].split() if not each.startswith(("-D", "-I"))]
+    return (*flags, given["-MAKEFLAGS"], *(each for each in options if each.startswith("--trace")))
 
 
 def call(folder: Path, log: Path, command: str, *arguments: str) -> None:

@@ -11,7 +11,6 @@ serial line that carries bytes instead of bits. The network is left out, but for
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
 import tempfile
 import weakref
@@ -23,10 +22,11 @@ from ....isa.config import Config
 from ....runtime.devices.rtl_build import (
     COMPILER_OPTIONS,
     LINKER_OPTIONS,
+    MODEL,
     VERILATOR_OPTIONS,
     cached_build,
-    call,
     make_options,
+    run_verilator,
 )
 from ...facts.board import Board
 from ..file_names import TOP
@@ -36,7 +36,7 @@ HARNESS = Path(__file__).parent / "harness"
 LIBRARY = "libsoc.so"
 SLICE = 200_000                 # cycles until the keyboard may interrupt
 HALF_SECOND = 5 * 10**14        # femtoseconds: what the periods of both clocks are measured in
-OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", "model", "-o", LIBRARY,
+OPTIONS = (*VERILATOR_OPTIONS, "--top-module", TOP, "--Mdir", MODEL, "-o", LIBRARY,
            "-LDFLAGS", " ".join(LINKER_OPTIONS))
 
 
@@ -71,8 +71,8 @@ def _build(folder: Path, log: Path, options: tuple[str, ...], texts: dict[str, s
     for name, text in texts.items():
         (work / name).write_text(text, encoding="utf-8")
     with announce("compiling the model of the system, once for each configuration: a minute"):
-        call(work, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *texts)
-    (work / "model" / LIBRARY).rename(folder / LIBRARY)
+        run_verilator(work, log, options, *texts)
+    (work / MODEL / LIBRARY).rename(folder / LIBRARY)
     shutil.rmtree(work)
 
 

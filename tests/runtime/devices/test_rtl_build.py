@@ -86,8 +86,32 @@ def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(
     assert said.pop() == f"../{rtl_build.TOP}.v"
     assert "a design" in made_from
     assert optimized in " ".join(said)
-    assert "harness.cpp" in said
+    assert said.pop() == rtl_build.ALL_SOURCES
     assert not set(said) - set(made_from)
+
+
+def test_verilator_s_runtime_is_compiled_once_for_models_with_the_same_options(monkeypatch):
+    """In the makefile's way: what is there is not compiled."""
+    compiled = []
+
+    def verilate(folder, log, command, *arguments):
+        model = folder / "model"
+        model.mkdir(exist_ok=True)
+        if not (model / "verilated.o").exists():
+            (model / "verilated.o").write_text(f"{len(compiled)}")
+            compiled.append(arguments)
+        (model / rtl_build.LIBRARY).write_text((model / "verilated.o").read_text())
+
+    def built(config, **options):
+        return library(config, design=lambda config: f"a design {config}", **options).read_text()
+
+    monkeypatch.setattr(rtl_build, "call", verilate)
+    other = replace(tiny, queue_depth=2)
+    assert [built(tiny), built(other), built(tiny, waveform=".vcd"), built(base)] == [*"0012"]
+    assert built(other, waveform=".vcd") == "1"
+    for path in rtl_build.cache_folder().glob("verilator-runtime-*/verilated.o"):
+        path.write_text("damaged")
+    assert built(replace(tiny, queue_depth=4)) == "3"
 
 
 def test_a_changed_file_of_the_harness_means_another_build(monkeypatch, tmp_path):
