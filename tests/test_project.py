@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -97,9 +98,16 @@ def sources(part: str) -> list[Path]:
     return sorted((ROOT / part).rglob("*.py"))
 
 
+@cache
+def parsed(source: str) -> list[ast.AST]:
+    """All imports and names of a source: several tests look at each."""
+    return [node for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Name | ast.Attribute)]
+
+
 def imports(source: str, package: tuple[str, ...]) -> Iterator[str]:
     """The absolute names that a module of `package` imports, at its top or inside functions."""
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -221,7 +229,7 @@ def test_what_is_known_of_a_value_is_in_its_type():
 
 def count_any(text: str) -> int:
     return sum(getattr(node, "id", None) == "Any" or getattr(node, "attr", None) == "Any"
-               for node in ast.walk(ast.parse(text)))
+               for node in parsed(text))
 
 
 @pytest.mark.parametrize(("text", "count"), [
