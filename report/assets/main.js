@@ -116,6 +116,11 @@ async function start() {
   document.addEventListener("layer", (event) => chooseLayer(event.detail));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
     applyTheme(report.theme));
+  addEventListener("beforeprint", () => {         // paper is light
+    document.documentElement.classList.remove("dark");
+    repaint();
+  });
+  addEventListener("afterprint", () => applyTheme(report.theme));
   applyTheme("auto");
   report.ready = true;
 }

@@ -204,7 +204,12 @@ def test_runs_stand_side_by_side(show, found):
     browser.evaluate("report.timelines[0].zoom(0.5)")
     assert browser.evaluate("report.timelines[0].end") == browser.evaluate(
         "report.timelines[1].end")
-    assert browser.evaluate("document.documentElement.classList.contains('dark')")
+    is_dark = "document.documentElement.classList.contains('dark')"
+    assert browser.evaluate(is_dark)
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert not browser.evaluate(is_dark)
+    browser.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert browser.evaluate(is_dark)
     browser.evaluate("document.getElementById('theme').click()")
     assert not browser.evaluate("document.documentElement.classList.contains('dark')")
     assert texts(browser, ".run-name") == ["tiny"]
