@@ -24,7 +24,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .cache import Cache, cache_key
@@ -102,7 +102,7 @@ class SourceTree:
 
     def _state(self, files: Iterable[str]) -> str:
         """All that decides which files these are: their text, and names in their folders."""
-        folders = sorted({each.as_posix() for path in files for each in PurePath(path).parents})
+        folders = sorted({each for path in files for each in _folders_above(path)})
         names = json.dumps([(folder, sorted(self._names_in(folder))) for folder in folders])
         return hashlib.sha256((self._digest_of(files) + names).encode()).hexdigest()
 
@@ -207,6 +207,13 @@ class SourceTree:
             elif not (beside / "__init__.py").exists():
                 yield from (each.relative_to(self.root).as_posix() for each in beside.rglob("*")
                             if each.is_file() and each.suffix != ".pyc")
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """All folders on the way to a file, the root last."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path or "."
 
 
 _ours = SourceTree(ROOT)

@@ -71,8 +71,7 @@ def _divergence(true: Array, counted: Array) -> float:
 def least_squares(histogram: Histogram) -> tuple[float, float]:
     """The range with the least mean squared error, of rounding inside and of clipping outside.
     Both sides are tried in all combinations: what each clips does not depend on the other."""
-    parts = np.linspace(LEAST, 1, STEPS)
-    lows, highs = np.unique(histogram.low * parts), np.unique(histogram.high * parts)
+    lows, highs = _bounds(histogram.low), _bounds(histogram.high)
     centres, counts = histogram.centres, histogram.counts
     below = np.maximum(lows[:, None] - centres, 0)
     above = np.maximum(centres - highs[:, None], 0)
@@ -82,6 +81,11 @@ def least_squares(histogram: Histogram) -> tuple[float, float]:
     errors = clipped + np.maximum(inside, 0) * np.square(steps) / 12
     low, high = np.unravel_index(int(np.argmin(errors)), errors.shape)
     return float(lows[low]), float(highs[high])
+
+
+def _bounds(end: float) -> Array:
+    """Parts of a side, in order. NumPy's `unique` imports more than it is worth here."""
+    return np.sort(end * np.linspace(LEAST, 1, STEPS)) if end else np.zeros(1)
 
 
 def squared_error(histogram: Histogram, low: float, high: float) -> float:

@@ -23,6 +23,7 @@ Inputs = Mapping[str, TensorType]
 Sample = dict[str, Array]
 Given = TypeVar("Given")
 MOST_BYTES = 1 << 31            # of one array that is not read row by row
+REMEMBERED = 64 << 20           # bytes of samples that are not read again
 
 
 class Samples:
@@ -33,18 +34,31 @@ class Samples:
         self.inputs, self.place, self.random = inputs, place, random
         self._source, self._most = source, count
         self.labels: int | None = None          # how many there are, if any: one for each sample
+        self._first: list[Sample] = []          # as many as are remembered
+        self._room, self._has_all = REMEMBERED, False
 
     def __iter__(self) -> Iterator[Sample]:
+        """Samples that are small are the same objects each time."""
         number = -1
-        for number, sample in enumerate(self._source()):
+        for number, sample in enumerate(self._first if self._has_all else self._source()):
             if self._most is not None and number >= self._most:
                 return
-            yield {name: check_array(f"{self.place}, sample {number}", name, sample[name], type_)
-                   for name, type_ in self.inputs.items()}
+            yield self._first[number] if number < len(self._first) else self._check(number, sample)
+        self._has_all = number + 1 == len(self._first)
         if number < 0:
             raise MicrotronError(f"{self.place}: there is no sample")
         if self.labels not in (None, number + 1):
             raise MicrotronError(f"there are {self.labels} labels, but {number + 1} samples")
+
+    def _check(self, number: int, sample: Sample) -> Sample:
+        """The arrays of a sample as inputs take them."""
+        checked = {name: check_array(f"{self.place}, sample {number}", name, sample[name], type_)
+                   for name, type_ in self.inputs.items()}
+        size = sum(array.nbytes for array in checked.values())
+        if number == len(self._first) and size <= self._room:
+            self._first.append(checked)
+            self._room -= size
+        return checked
 
     def first(self, count: int) -> Samples:
         """At most so many of them."""

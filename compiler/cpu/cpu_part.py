@@ -24,6 +24,7 @@ from ..nest.nest import Buffer
 from ..schedule.lower import lower
 from ..schedule.schedule import Schedule
 from .code.emit_kernel import Kernel, Module
+from .code.entry import Entry
 from .default_schedule import default_schedule
 from .kernels import Steps, steps_of
 from .lower_node import as_expression, as_nest, check_lowered, drop_empty_operands
@@ -40,7 +41,6 @@ class Part:
     runs them in a row. Numbers are places in the table that kernels get."""
 
     target: Target
-    kernels: tuple[Kernel, ...]
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
     constants: Mapping[int, Array]
@@ -48,6 +48,10 @@ class Part:
     scratch_bytes: int
     types: Mapping[str, TensorType]     # of inputs and outputs
     module: Module
+
+    @property
+    def kernels(self) -> tuple[Entry, ...]:
+        return tuple(self.module.entries)
 
     @property
     def text(self) -> str:
@@ -234,7 +238,7 @@ def assemble_part(target: Target, kernels: Sequence[Kernel], known: Mapping[Buff
     for kernel in kernels:
         module.add(kernel, places)
     plan = plan_scratch(kernels, between)
-    return Part(target, tuple(kernels), {name: places[each] for name, each in inputs.items()},
+    return Part(target, {name: places[each] for name, each in inputs.items()},
                 {name: places[each] for name, each in outputs.items()},
                 {places[each]: np.ascontiguousarray(known[each]) for each in constants},
                 {places[each]: plan.offsets[each] for each in between}, plan.size, types,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from ctypes import c_int32, c_void_p, cast
 from functools import lru_cache
@@ -13,12 +13,11 @@ import numpy as np
 
 from ...base.checked_values import show_name
 from ...base.processor import host
-from ...compiler.cpu.code.emit_kernel import Kernel
 from ...compiler.cpu.code.entry import Entry, finder
 from ...compiler.cpu.code.sharing import HELP_STEPS, RUN_STEPS
-from ...compiler.cpu.cpu_part import Part, compile_function, compile_part
-from ...compiler.cpu.tiles import PLAIN, TILES, pack_tensor, unpack_tensor
-from ...compiler.expression.tensor import Tensor
+from ...compiler.cpu.cpu_part import Part
+from ...compiler.cpu.part_cache import cached_move, cached_part
+from ...compiler.cpu.tiles import PLAIN, TILES
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, GraphError, TensorType
 from ...compiler.operators.layout import Layout
@@ -40,9 +39,9 @@ class LoadedPart:
         self._places: list[Any] = []        # of each kernel; steps have their addresses
         self._functions = functions_of(part.module, optimize=optimize)
         self._run = Run(self._functions[RUN_STEPS].address)
-        self._steps = (Step * len(part.kernels))(*map(self._step, part.kernels,
-                                                      part.module.entries))
+        self._steps = (Step * len(part.kernels))(*map(self._step, part.kernels))
         self._shared = any(each.share for each in self._steps)
+        self._given: dict[int, Array] = {}      # by place: inputs of the last run
         self._memory = np.empty(part.scratch_bytes + ALIGNED, np.uint8)
         start = -self._memory.ctypes.data % ALIGNED + self._memory.ctypes.data
         self._table = (c_void_p * max(1, part.places))()
@@ -51,46 +50,46 @@ class LoadedPart:
         for place, array in part.constants.items():
             self._table[place] = array.ctypes.data
 
-    def _step(self, kernel: Kernel, entry: Entry) -> Step:
+    def _step(self, entry: Entry) -> Step:
         places = (c_int32 * len(entry.places))(*entry.places)
         self._places.append(places)
-        worth = kernel.work >= WORTH_SHARING
+        worth = entry.work >= WORTH_SHARING
         return Step(self._functions[finder(len(entry.places))].address, cast(places, c_void_p),
                     self._functions[entry.body].address, entry.iterations,
                     share_of(entry.iterations, self.threads) if worth else 0)
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        given, outputs = self._bind(inputs)
-        failed = self._run_kernels(0, len(self._steps))
-        del given                               # it had to live until here
-        self._check(failed)
+        outputs = self._bind(inputs)
+        self._check(self._run_kernels(0, len(self._steps)))
         return outputs
 
     def kernel_seconds(self, inputs: Mapping[str, Array]) -> list[float]:
         """What each kernel takes in one run, apart from the others."""
-        given, outputs = self._bind(inputs)
+        outputs = self._bind(inputs)            # they have to live until the end
         found = []
         for number in range(len(self._steps)):
             start = perf_counter()
             failed = self._run_kernels(number, number + 1)
             found.append(perf_counter() - start)
             self._check(failed)
-        del given, outputs
+        del outputs
         return found
 
-    def _bind(self, inputs: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
-        """Put the addresses of inputs and new outputs into the table."""
-        part, given = self.part, []
+    def _bind(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Put the addresses of inputs and new outputs into the table. Many inputs may be those of
+        the run before, such as weights that are tried on samples."""
+        part = self.part
         for name, place in part.inputs.items():
-            array = np.ascontiguousarray(inputs[name])
-            given.append(array)
-            self._table[place] = array.ctypes.data
+            given = inputs[name]
+            if self._given.get(place) is not given:
+                self._given[place] = array = np.ascontiguousarray(given)
+                self._table[place] = array.ctypes.data
         outputs = {}
         for name, place in part.outputs.items():
             type_ = part.types[name]
             outputs[name] = np.empty(type_.shape, type_.dtype)
             self._table[place] = outputs[name].ctypes.data
-        return given, outputs
+        return outputs
 
     def _check(self, failed: int) -> None:
         if failed:
@@ -106,9 +105,9 @@ class LoadedPart:
 
 
 @lru_cache(64)
-def _move(function: Callable[[Layout, str], Tensor], layout: Layout, dtype: str) -> Part:
+def _move(layout: Layout, dtype: str, *, into_tiles: bool) -> Part:
     """Into tiles or out of them: most layers of a network have the same ones."""
-    return compile_function(function(layout, dtype), host())
+    return cached_move(layout, dtype, host(), into_tiles=into_tiles)
 
 
 class CompiledBackend:
@@ -124,10 +123,10 @@ class CompiledBackend:
 
     def load(self, part: Graph) -> LoadedPart:
         """A part in memory, here and now."""
-        return self._load(compile_part(part, host()))
+        return self._load(cached_part(part, host()))
 
     def nodes(self, part: Graph) -> Nodes:
-        loading = self._loading(compile_part(part, host()))
+        loading = self._loading(cached_part(part, host()))
         empty = {name: np.empty(part.type_of(name).shape, part.type_of(name).dtype)
                  for name in part.outputs if part.type_of(name).size == 0}
 
@@ -137,7 +136,7 @@ class CompiledBackend:
         return run
 
     def pack(self, layout: Layout, type_: TensorType) -> Pack:
-        loading = self._loading(_move(pack_tensor, layout, type_.dtype))
+        loading = self._loading(_move(layout, type_.dtype, into_tiles=True))
 
         def pack(tensor: Array) -> Bytes:
             tiles: Any = loading.result()({PLAIN: tensor})[TILES]
@@ -145,7 +144,7 @@ class CompiledBackend:
         return pack
 
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
-        loading = self._loading(_move(unpack_tensor, layout, type_.dtype))
+        loading = self._loading(_move(layout, type_.dtype, into_tiles=False))
         return lambda tiles: loading.result()({TILES: tiles})[PLAIN].reshape(type_.shape)
 
     def _loading(self, part: Part) -> Future[LoadedPart]:

@@ -8,7 +8,7 @@ import pytest
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.types import TensorType
 from microtron.quantization.images import Preprocess, image_folder
-from microtron.quantization.samples import open_samples, random_samples
+from microtron.quantization.samples import Samples, open_samples, random_samples
 
 ONE = {"x": TensorType((1, 2, 3), "float32")}
 TWO = {"x": TensorType((1, 2), "float32"), "i": TensorType((1,), "int64")}
@@ -124,3 +124,24 @@ def test_images_become_samples(tmp_path):
 def test_a_preprocessing_that_means_nothing_is_refused(text, message):
     with pytest.raises(MicrotronError, match=message):
         Preprocess.parse(text)
+
+
+def test_small_samples_are_read_once_and_large_ones_each_time(monkeypatch):
+    inputs, reads = {"x": TensorType((4,), "float32")}, []
+
+    def source():
+        for number in range(3):
+            reads.append(number)
+            yield {"x": np.full(4, number, np.float32)}
+
+    def passes():
+        samples = Samples(inputs, source, "here")
+        return [[float(each["x"][0]) for each in samples] for _ in range(3)]
+    assert passes() == [[0, 1, 2]] * 3
+    assert reads == [0, 1, 2]
+    monkeypatch.setattr("microtron.quantization.samples.REMEMBERED", 2 * 16)    # two of them
+    assert passes() == [[0, 1, 2]] * 3
+    assert reads == [0, 1, 2] * 4
+    samples = Samples(inputs, source, "here")
+    assert next(iter(samples)) is next(iter(samples))
+    assert len(list(samples)) == 3                          # after passes that stopped early

@@ -129,3 +129,19 @@ def test_an_equalized_model_computes_the_same():
 def test_options_that_mean_nothing_are_refused(options, message):
     with pytest.raises(MicrotronError, match=message):
         QuantizeOptions(**options)
+
+
+def test_results_of_the_float_model_are_those_of_its_present_weights(monkeypatch):
+    graph = prepare(random_network(0))
+    simulator, sample = Simulator(select(graph)), samples_for(graph, 1)[0]
+    before = simulator.run(sample)
+    assert simulator.run(sample) is before
+    plain = simulator.float_arrays
+    simulator.float_arrays = {name: 2 * array for name, array in plain.items()}
+    assert any((simulator.run(sample)[name] != array).any() for name, array in before.items())
+    simulator.float_arrays = plain
+    for name, array in simulator.run(sample).items():
+        np.testing.assert_array_equal(array, before[name])
+    monkeypatch.setattr("microtron.quantization.simulation.REMEMBERED", 0)
+    simulator.float_arrays = plain
+    assert simulator.run(sample) is not simulator.run(sample)

@@ -68,7 +68,7 @@ class Module:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.entries: list[Entry] = []
-        self.bodies: dict[str, _Body] = {}          # what kernels do, once for equal ones, by name
+        self.bodies: dict[str, Body] = {}          # what kernels do, once for equal ones, by name
 
     def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
         """A kernel whose buffers have these places in the table."""
@@ -84,9 +84,9 @@ class Module:
             statements.add(body)
         text = _body(kernel, writer)
         name = f"body_{sha256(text.encode()).hexdigest()[:24]}"
-        self.bodies[name] = _Body(text, len(kernel.buffers), frozenset(writer.declared))
+        self.bodies[name] = Body(text, len(kernel.buffers), frozenset(writer.declared))
         self.entries.append(Entry(kernel.name, name, tuple(places[each] for each in kernel.buffers),
-                                  kernel.iterations))
+                                  kernel.iterations, kernel.work, kernel.node))
 
     def text(self, run: str = "") -> str:
         """All kernels as one module in LLVM's language, and a function of that name, if any, which
@@ -116,7 +116,7 @@ class Module:
 
 
 @dataclass(frozen=True)
-class _Body:
+class Body:
     """A function from its parameters on, and what it calls."""
 
     text: str
@@ -124,7 +124,7 @@ class _Body:
     declared: frozenset[str]
 
 
-def _with_declarations(bodies: Mapping[str, _Body], linkage: str = "") -> Iterator[str]:
+def _with_declarations(bodies: Mapping[str, Body], linkage: str = "") -> Iterator[str]:
     yield from sorted({each for body in bodies.values() for each in body.declared})
     yield ""
     for name, body in bodies.items():

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel: its body, the places of the buffers that this is given, and all its iterations."""
+    """A kernel: its body, the places of the buffers that this is given, all its iterations, how
+    many elements it computes in them, and the node of the graph that it is part of."""
 
     name: str
     body: str
     places: tuple[int, ...]
     iterations: int
+    work: int
+    node: str
 
 
 def calling(entry: Entry, word: str) -> str:
