@@ -11,7 +11,6 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ def _cache(make: Callable[[], Part], target: Target, known: Mapping[str, Array],
 def _is_ours(graph: Graph) -> bool:
     """Whether all operations and what lowers them are part of the compiler, whose sources are in
     the key."""
-    kinds: set[type[Any]] = {type(node.operation) for node in graph.nodes.values()}
+    kinds = {type(node.operation) for node in graph.nodes.values()}
     lowerings = [table[each] for table in (LOWERINGS, NEST_LOWERINGS) for each in kinds
                  if each in table]
     return all(each.__module__.partition(".")[0] == OURS for each in (*kinds, *lowerings))
