@@ -9,6 +9,7 @@ not have, such as the columns of a fully connected one, is not a number.
     bytes_…, fill_…         tensors, and how often each would fill the scratchpad it goes through
     extent_…, tile_…, steps_…   loops, how much of each is done at once, and in how many steps
     estimate_…              the analytic estimate, and how it reacts to latency and bandwidth
+    pipeline_…              cycles by the recurrence, and how busy it finds the engines
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..compiler.operators.form import Form
 from ..isa.config import Config
 from ..isa.instructions import SCRATCHPADS
 from ..isa.memory_timing import MemoryTiming
+from .pipeline import PARTS, pipeline_of
 from .points import LayerPoint
 
 OPERATORS = ("conv2d", "depthwise", "grouped", "dense", "pool", "elementwise", "broadcast",
@@ -51,7 +53,21 @@ def features_of(point: LayerPoint) -> dict[str, float]:
     found |= _tensors(form, config)
     found |= _geometry(point)
     tiles = _tiles(point, form)
-    return found | tiles | _estimates(point, form, tiles["steps"])
+    return found | tiles | _estimates(point, form, tiles["steps"]) | _pipeline(point)
+
+
+def _pipeline(point: LayerPoint) -> dict[str, float]:
+    """What the recurrence says, beside the estimate and the bound, and shares of the engines."""
+    parts = pipeline_of(point)
+    cycles = parts["cycles"]
+    form, memory = point.form, point.memory
+    return {"pipeline": _log(cycles), "pipeline_by_estimate": _log(cycles / estimate_of(point)),
+            "pipeline_by_bound": _log(cycles / bound_of_point(point)),
+            "pipeline_latency": _log(memory.read_latency / cycles),
+            "pipeline_turns": _log(memory.shared * memory.turn + 1),
+            **{f"pipeline_{name}": _log(parts[name] / cycles) for name in PARTS[1:]},
+            **{f"ways_{name}": float(form.interleaves[name].ways if name in form.interleaves else 1)
+               for name in ("data", "output")}}
 
 
 def estimate_of(point: LayerPoint, memory: MemoryTiming | None = None) -> float:

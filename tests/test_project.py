@@ -64,7 +64,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "samples",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 for rooms in ("points", "records", "exchange", "distributed", "measure", "sampling",
-              "layer_sources", "features", "dataset", "data_files", "calibration_files",
+              "layer_sources", "pipeline", "features", "dataset", "data_files", "calibration_files",
               "validation", "predictor", "fit", "search", "schedule_files", "tune", "area",
               "codesign"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])

@@ -6,7 +6,9 @@ All numbers may be columns: one for each candidate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -86,6 +88,9 @@ class Steps:
         """The slowest engine limits the rate of steps; the first loads, and the last requantization
         and store, overlap with nothing. Loads run one step ahead, so that those of the first step
         of a group do not overlap with the others."""
+        recorded = _recorded.get()
+        if recorded is not None:
+            recorded.append(self)
         latency = memory.read_latency + ROUND_TRIP
         beat = memory.cycles_per_beat / config.bus_bytes
         fetch = INSTRUCTION_BYTES * beat
@@ -118,3 +123,17 @@ class Steps:
         rest = np.maximum(0, (out - self.products) * (1 - 1 / self.parts))
         end = self.last * ((vectors + out) / self.parts + rest) + 2 * latency
         return self.fresh * first + (self.groups - self.fresh) * later + begin + end
+
+
+_recorded: ContextVar[list[Steps] | None] = ContextVar("recorded", default=None)
+
+
+@contextmanager
+def record_steps() -> Iterator[list[Steps]]:
+    """The steps that estimates are made of, for whoever wants to know more than their cycles."""
+    found: list[Steps] = []
+    token = _recorded.set(found)
+    try:
+        yield found
+    finally:
+        _recorded.reset(token)

@@ -10,8 +10,8 @@ from microtron import Conv2d, MicrotronError
 from microtron.explore.calibration_files import check_calibration, write_calibration
 from microtron.explore.data_files import read_column
 from microtron.explore.dataset import Design
-from microtron.explore.features import estimate_of
-from microtron.explore.fit import ESTIMATE, MODEL, fit, load_data
+from microtron.explore.features import features_of
+from microtron.explore.fit import MODEL, PIPELINE, fit, load_data
 from microtron.explore.layer_sources import sample_layers
 from microtron.explore.points import canonical
 from microtron.explore.predictor import load_cost_model, schema_path
@@ -70,7 +70,7 @@ def test_calibration_is_one_where_predictions_are_right():
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Points whose cycles follow from the estimate by a rule that can be learned."""
+    """Points whose cycles follow from the recurrence by a rule that can be learned."""
     design = Design(configs=sample_configs(12, 0), layers=sample_layers(15, 0),
                     memories=[MemoryTiming()], schedules=2)
     rows = []
@@ -78,7 +78,7 @@ def table(tmp_path_factory):
         for point in group:
             factor = 1.1 + 0.2 * point.config.out_readers + 0.1 * point.config.acc_banks
             rows.append({"asked": canonical(point.to_json()),
-                         "cycles": factor * estimate_of(point)})
+                         "cycles": factor * 2 ** features_of(point)["pipeline"]})
     path = tmp_path_factory.mktemp("data") / "data.jsonl"
     write_rows(path, rows)
     return path
@@ -90,11 +90,11 @@ def fitted(table):
     return fit(load_data([table]), count=3, rounds=60)
 
 
-def test_the_model_learns_what_the_estimate_leaves(fitted):
+def test_the_model_learns_what_the_recurrence_leaves(fitted):
     for held_out in HeldOut:
-        model, estimate = (fitted.errors[held_out][name] for name in (MODEL, ESTIMATE))
-        assert model.rows == estimate.rows > 0
-        assert model.median < estimate.median / 3
+        model, recurrence = (fitted.errors[held_out][name] for name in (MODEL, PIPELINE))
+        assert model.rows == recurrence.rows > 0
+        assert model.median < recurrence.median / 3
     assert sum(each["rows"] for each in fitted.calibration) == (
         fitted.errors[HeldOut.BOTH][MODEL].rows)
 
@@ -117,8 +117,8 @@ def test_a_model_predicts_the_same_after_a_file(fitted, tmp_path):
     ("m.json", lambda text: text.replace("1", "2", 1), "not the file that m.schema.json belongs"),
     ("m.schema.json", lambda text: "[" * 5000, "not the schema of a cost model: it is not JSON"),
     ("m.schema.json", lambda text: "{}", "not the schema of a cost model: it must have"),
-    ("m.schema.json", lambda text: text.replace('"version": 1', '"version": 2'),
-     "version 2 that predicts"),
+    ("m.schema.json", lambda text: text.replace('"version": 2', '"version": 3'),
+     "version 3 that predicts"),
     ("m.schema.json", lambda text: text.replace('"features": [', '"features": ["more",'),
      "but its schema has"),
 ])

@@ -190,6 +190,11 @@ def _parameter_bytes(form: PoolForm) -> int:
         Buffer.ACC) + factors
 
 
+def alu_cycles(form: PoolForm, knobs: Knobs) -> Column:
+    """Cycles of the ALU for one tile of the output."""
+    return _passes(form, knobs, shared=np.where(_is_in_other_banks(form, knobs), 0, 1))
+
+
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     """Cycles of the ALU for one tile of the output. A vector takes one cycle more where both
     operands share a bank; the first of a window is copied."""

@@ -1,0 +1,213 @@
+"""Cycles of a schedule by a recurrence over its steps: a load waits for a buffer that is free, GEMM
+for its operands, the ALU for sums, and a store for results, as tokens make them wait.
+
+The compiler's estimate, which ranks thousands of candidates at once, takes the slowest engine for
+all steps instead. This is slower, and closer where engines wait for each other in turns: few steps,
+few bursts in flight, long latency. What the hardware does besides is left to a cost model, which
+learns the ratio.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..compiler.operators.catalogue import operator_of
+from ..compiler.operators.convolution.conv2d import Conv2dForm
+from ..compiler.operators.cost_model import BURST, ROUND_TRIP, Steps, record_steps
+from ..compiler.operators.depthwise.depthwise import DepthwiseForm
+from ..compiler.operators.elementwise.lanewise import LanewiseForm
+from ..compiler.operators.form import TensorForm
+from ..compiler.operators.pool.pool import PoolForm
+from ..compiler.operators.pool.pool_schedule import accumulators, alu_cycles, box, boxes
+from ..isa.config import Config
+from ..isa.instructions import INSTRUCTION_BYTES, Buffer
+from ..isa.memory_timing import MemoryTiming
+from .points import LayerPoint
+
+MOST_GROUPS, MOST_STEPS, MOST_PIECES = 4, 48, 24    # longer loops only repeat what is in these
+RUN = 0.5                   # cycles that the bus loses between bursts
+TOKEN = 6                   # cycles from the end of one engine's work to the begin of another's
+GEMM_START, ALU_START = 4, 8        # cycles of an instruction before its first product or vector
+BEGIN = 20                  # cycles before the first request
+PARTS = ("cycles", "bus", "load", "gemm", "alu", "store")
+PROGRAM = 3                 # instructions for a piece, and two for a step
+
+
+@dataclass(frozen=True)
+class Loops:
+    """A schedule for the recurrence: loops, and cycles that each engine takes."""
+
+    groups: int
+    steps: int                  # of a group
+    pieces: int                 # of a step
+    inp: float                  # cycles of a load of inputs, for a piece
+    wgt: float
+    out: float                  # of a store, for a step
+    products: float             # of GEMM for a piece; 0 if it has nothing to do
+    vectors: float              # of the ALU for a step
+    inp_beats: float            # of the bus
+    wgt_beats: float
+    out_beats: float
+    first: float                # before the first piece: parameters
+    fresh: int                  # groups that load their inputs
+    wgt_stays: bool
+    buffers: int                # of inputs
+    sums: int                   # buffers of sums
+
+    @property
+    def loads(self) -> tuple[int, int]:
+        """How often inputs and weights are loaded."""
+        piece = self.steps * self.pieces
+        return self.fresh * piece, self.groups * (self.pieces if self.wgt_stays else piece)
+
+
+def pipeline_of(point: LayerPoint) -> dict[str, float]:
+    """Cycles of a point, roughly, and those in which each engine and the bus are busy."""
+    template, form, knobs = operator_of(point.layer).template, point.form, point.schedule.knobs
+    with record_steps() as recorded:
+        estimate = float(template.estimate(form, knobs, point.memory))
+    steps = _merge_runs(form, knobs, recorded[0]) if recorded else _own_steps(form, knobs)
+    if steps is None:
+        return dict.fromkeys(PARTS, float("nan")) | {"cycles": estimate}
+    loops = _loops(steps, point.config, point.memory,
+                   doubled=bool(getattr(knobs, "doubled", True)))
+    inputs, weights = loops.loads
+    count = loops.groups * loops.steps
+    read = inputs * loops.inp_beats + weights * loops.wgt_beats + (
+        count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / point.config.bus_bytes)
+    bus = _bus_cycles(read, count * loops.out_beats, point.memory)
+    cycles = max(_run(loops, point.memory), bus + loops.first + point.memory.read_latency)
+    if isinstance(form, PoolForm):              # the estimate knows about banks of the ALU
+        cycles = max(cycles, estimate)
+    return {"cycles": cycles, "bus": bus, "load": inputs * loops.inp + weights * loops.wgt,
+            "gemm": count * loops.pieces * loops.products, "alu": count * loops.vectors,
+            "store": count * loops.out}
+
+
+def _run(loops: Loops, memory: MemoryTiming) -> float:
+    """The recurrence, on loops that are cut where they only repeat themselves."""
+    read, write = memory.read_latency + ROUND_TRIP, memory.write_latency + ROUND_TRIP
+    groups, steps, pieces = (min(each, most) for each, most in (
+        (loops.groups, MOST_GROUPS), (loops.steps, MOST_STEPS), (loops.pieces, MOST_PIECES)))
+    data = loops.first + read + BEGIN
+    consumed, sums, stored = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]      # the last two ends
+    gemm = alu = store = 0.0
+    ends = [data]
+    for group in range(groups):
+        for step in range(steps):
+            for piece in range(pieces):
+                taken = loops.inp if group < loops.fresh else 0.0
+                if step == 0 or not loops.wgt_stays:
+                    taken += loops.wgt
+                if taken:
+                    data = max(data, consumed[-loops.buffers] + TOKEN + read) + taken
+                gemm = max(gemm, data + TOKEN)
+                if loops.products:
+                    if piece == 0:
+                        gemm = max(gemm, sums[-loops.sums] + TOKEN)
+                    gemm += loops.products + GEMM_START
+                    consumed = [consumed[1], gemm]
+            alu = max(alu, gemm + TOKEN, stored[0]) + loops.vectors + ALU_START
+            sums = [sums[1], alu]
+            if not loops.products:
+                consumed = [consumed[1], alu]
+            store = max(store, alu + TOKEN) + loops.out
+            stored = [stored[1], store + write]
+        ends.append(store)
+    longer = loops.steps * loops.pieces / (steps * pieces)
+    inside = ends[-1] - ends[0] + (loops.groups - groups) * (ends[-1] - ends[-2])
+    return ends[0] + longer * inside + write + read
+
+
+def _bus_cycles(loaded: float, stored: float, memory: MemoryTiming) -> float:
+    """Cycles of beats in both directions. Where both wait for a shared bus, they take turns with
+    every beat."""
+    if not memory.shared:
+        return max(loaded, stored) * memory.cycles_per_beat
+    return (loaded + stored) * memory.cycles_per_beat + 2 * memory.turn * min(loaded, stored)
+
+
+def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool) -> Loops:
+    """Steps as loops, with the cycles that transfers take."""
+    beat = memory.cycles_per_beat / config.bus_bytes
+    read, write = memory.read_latency + ROUND_TRIP, memory.write_latency + ROUND_TRIP
+
+    def transfer(size: float, runs: float, latency: int, in_flight: int,
+                 turns: float = 0.0) -> float:
+        if not size:
+            return 0.0
+        bursts = max(runs, 1.0, size / config.bus_bytes / BURST)
+        beats = size * (beat + turns) + RUN * bursts
+        return max(beats, (bursts * latency + beats) / in_flight)
+
+    value = {name: float(np.max(each)) for name, each in vars(steps).items()}
+    groups, inner, pieces = (max(1, round(value[name])) for name in ("groups", "steps", "pieces"))
+    reads = min(config.reads_in_flight, memory.reads)
+    turns = 2 * memory.turn / config.bus_bytes if memory.shared else 0.0
+    return Loops(
+        groups, inner, pieces, inp=transfer(value["inp"], value["runs"], read, reads),
+        wgt=transfer(value["wgt"], value["wgt_runs"], read, reads),
+        out=transfer(value["out"], value["out_runs"], write,
+                     min(config.writes_in_flight, memory.writes), turns),
+        products=value["products"], vectors=value["vectors"] * config.vector_cycles,
+        inp_beats=value["inp"] / config.bus_bytes, wgt_beats=value["wgt"] / config.bus_bytes,
+        out_beats=value["out"] / config.bus_bytes, first=value["parameters"] * beat,
+        fresh=min(groups, round(value["fresh"])) if value["inp_stays"] else groups,
+        wgt_stays=bool(value["wgt_stays"]), buffers=2 if doubled else 1,
+        sums=1 if value["waits"] or not doubled else 2)
+
+
+def _merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
+    """Steps whose runs are those of memory: blocks of channels that lie side by side in wider
+    tiles are one run, which the compiler's estimate counts one by one."""
+    if isinstance(form, Conv2dForm):
+        _, outputs, inputs = form.extents
+        together = 1 if _knob(knobs, "one_by_one") else _knob(knobs, "blocks")
+        read = _blocks_in_a_run(form, "data", _knob(knobs, "depth"), inputs)
+        written = _blocks_in_a_run(form, "output", together, outputs)
+    elif isinstance(form, DepthwiseForm):
+        blocks = _knob(knobs, "blocks")
+        read, written = (min(_ways(form, name), blocks) for name in ("data", "output"))
+    else:
+        return steps
+    return replace(steps, runs=steps.runs / read, out_runs=np.maximum(1, steps.out_runs / written))
+
+
+def _blocks_in_a_run(form: TensorForm, name: str, moved: int, all_of_them: int) -> int:
+    ways = _ways(form, name)
+    whole = moved >= ways and (moved % ways == 0 or moved == all_of_them)
+    return min(ways, moved) if whole else 1
+
+
+def _ways(form: TensorForm, name: str) -> int:
+    order = form.interleaves.get(name)
+    return 1 if order is None else order.ways
+
+
+def _own_steps(form: TensorForm, knobs: object) -> Steps | None:
+    """Steps of layers whose estimate has none: those of the ALU alone."""
+    tile = form.config.tile_bytes(Buffer.OUT)
+    if isinstance(form, LanewiseForm):
+        tiles = form.output.shape[0]
+        size = min(tiles, _knob(knobs, "tiles"))
+        return Steps(groups=1, steps=-(-tiles // size), pieces=1, products=0, out_runs=1,
+                     vectors=size * (len(form.steps) + 1), inp=len(form.wide) * size * tile,
+                     runs=len(form.wide), wgt=0, out=size * tile, parameters=0)
+    if not isinstance(form, PoolForm):
+        return None
+    blocks, rows, columns = (_knob(knobs, name) for name in ("blocks", "rows", "columns"))
+    height, width = box(form, knobs)            # type: ignore[arg-type]    # they are its knobs
+    ways, results = min(_ways(form, "data"), blocks), blocks * rows * columns
+    row_runs = 1 if width >= form.spec.width else height
+    return Steps(
+        groups=1, pieces=1, products=0, steps=boxes(form, knobs),   # type: ignore[arg-type]
+        vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles,  # type: ignore
+        inp=accumulators(form, knobs)[1] * tile,                    # type: ignore[arg-type]
+        runs=blocks / ways * row_runs, wgt=0, out=results * tile, out_runs=blocks / ways * rows,
+        parameters=0)
+
+
+def _knob(knobs: object, name: str) -> int:
+    return int(getattr(knobs, name))

@@ -1,0 +1,46 @@
+"""The recurrence over the steps of a schedule, against exact simulations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from microtron.explore.dataset import Design
+from microtron.explore.features import estimate_of
+from microtron.explore.layer_sources import sample_layers
+from microtron.explore.measure import measure_schedules
+from microtron.explore.pipeline import PARTS, pipeline_of
+from microtron.explore.sampling import sample_configs
+from microtron.isa.memory_timing import MemoryTiming
+
+pytest.importorskip("scipy")
+MEMORIES = (MemoryTiming(), MemoryTiming(read_latency=90, write_latency=40),
+            MemoryTiming(cycles_per_beat=2, turn=4), MemoryTiming(shared=False, turn=8))
+
+
+@pytest.fixture(scope="module")
+def points():
+    layers = [layer for layer in sample_layers(60, 4) if layer.operator != "pool"][:24]
+    design = Design(configs=sample_configs(24, 4), layers=layers, memories=MEMORIES, schedules=1)
+    return [point for group in design.groups(72) for point in group]
+
+
+def test_it_is_closer_to_exact_cycles_than_the_estimate(points):
+    exact, pipeline, estimate = [], [], []
+    for point, measured in measure_schedules(points):
+        exact.append(measured["cycles"])
+        pipeline.append(pipeline_of(point)["cycles"])
+        estimate.append(estimate_of(point))
+    ours, theirs = (np.abs(np.log2(np.array(each) / exact)) for each in (pipeline, estimate))
+    assert np.median(ours) < 0.12
+    assert np.percentile(ours, 90) < np.percentile(theirs, 90)
+
+
+def test_slower_memory_takes_no_fewer_cycles_and_no_engine_is_busy_for_longer(points):
+    for point in points:
+        found = pipeline_of(point)
+        assert list(found) == list(PARTS)
+        assert all(found["cycles"] >= found[part] for part in ("bus", "gemm", "alu"))
+        for change in ({"read_latency": 200}, {"write_latency": 200}, {"cycles_per_beat": 8}):
+            slower = pipeline_of(replace(point, memory=replace(point.memory, **change)))
+            assert slower["cycles"] >= found["cycles"]
