@@ -180,12 +180,13 @@ def records(
 
     Example: microtron records data.records --export data.jsonl
     """
+    from ...base.progress import report_progress
     from ...explore.exchange import export_records, import_records
     from ...explore.records import Records, State
 
     if source is None and not store.exists():
         raise MicrotronError(f"{store}: cannot be read: no such file")
-    with Records(store) as opened:
+    with report_progress(f"reading {store}"), Records(store) as opened:
         new = import_records(opened, source)[1] if source is not None else 0
         if target is not None:
             export_records(opened, target)

@@ -1,7 +1,9 @@
 """What takes long is said on standard error, and nothing of it stays on a terminal."""
 
 import io
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -119,3 +121,13 @@ def test_whoever_cannot_be_told_what_takes_long_is_not_told(monkeypatch, stream)
     monkeypatch.setattr(progress, "PATIENCE", 0)
     with report_progress("counting sheep") as say:
         say("counting goats")
+
+
+def test_nothing_else_goes_back_to_the_beginning_of_a_line():
+    """So the log of a continuous integration has lines."""
+    root = Path(progress.__file__).parents[1]
+    folders = ("base", "cli", "explore", "quantization", "boards", "runtime", "report", "testing")
+    writers = {path.relative_to(root).as_posix() for folder in folders
+               for path in (root / folder).rglob("*.py")
+               if re.search(r"\\r(?!\\n)(?!\?\\n)", path.read_text(encoding="utf-8"))}
+    assert writers == {"base/progress.py"}
