@@ -8,6 +8,8 @@ from amaranth.lib import stream
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Component, In, Out
 
+from .logic import step_by_one
+
 
 class RegisterSlice(Component):
     """Breaks all combinational paths of a stream, forward and backward.
@@ -129,7 +131,7 @@ class RegisteredFifo(Component):
         with m.If((take.ready & (some | enters)) | (enters & ~held)):
             m.d.sync += consume.eq(Mux(consume == places - 1, 0, consume + 1))
         with m.If(held & Mux(take.ready, some & ~enters, enters)):
-            m.d.sync += behind.eq(Mux(enters, behind + 1, behind - 1))
+            m.d.sync += behind.eq(step_by_one(behind, enters))
         keeps = (held & ~take.ready) | some | enters
         m.d.sync += [
             held.eq(keeps), vacant.eq(~keeps),
@@ -197,7 +199,7 @@ class StagedFifo(Component):
         ]
         m.d.sync += room.eq(leaves | (room & ~(enters & (count == self.depth - 1))))
         with m.If(enters ^ leaves):
-            m.d.sync += count.eq(Mux(enters, count + 1, count - 1))
+            m.d.sync += count.eq(step_by_one(count, enters))
         if self.depth == 2:
             self._pass_on(m, held, enters, room)
             return m

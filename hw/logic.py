@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.memory import Memory
 
 Kind = TypeVar("Kind")
@@ -48,6 +48,12 @@ def priority_mux(claims: Sequence[tuple[Value, Value]]) -> Value:
     for holds, other in reversed(claims):
         value = Mux(holds, other, value)
     return value
+
+
+def step_by_one(count: Value, up: Value) -> Value:
+    """count + 1 or count - 1, modulo the powers of two; a choice between the two would take two
+    adders."""
+    return (count + Cat(Const(1, 1), (~up).replicate(len(count) - 1)))[:len(count)]
 
 
 def register(m: Module, value: Value, name: str) -> Signal:

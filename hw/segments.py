@@ -76,8 +76,10 @@ class SegmentTable(Component):
         with m.If(writes):
             m.d.sync += known.bit_select(self.write_number, 1).eq(1)
         found = []
-        for number in numbers:
+        for reader, number in enumerate(numbers):
             read = memory.read_port(domain="comb")
             m.d.comb += read.addr.eq(number)
-            found.append(Mux(known.bit_select(number, 1), read.data, 0))
+            # A segment of size zero has no address, so engines need not look whether that is known.
+            is_known = known.bit_select(number, 1) if reader == 0 or name == "size" else 1
+            found.append(Mux(is_known, read.data, 0))
         return found

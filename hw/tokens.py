@@ -7,6 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from ..isa.config import Config
 from ..isa.instructions import Engine
 from .interfaces import tokens
+from .logic import step_by_one
 
 
 class Tokens(Component):
@@ -93,5 +94,5 @@ class Tokens(Component):
             many.eq(after(many & (posted | (count != 2)), Mux(posted, some, many))),
         ]
         with m.If(moves):
-            m.d.sync += count.eq(Mux(posted, count + 1, count - 1))
+            m.d.sync += count.eq(step_by_one(count, posted))
         return some, many, overflow

@@ -2,13 +2,14 @@
 
 from enum import IntEnum
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
 from ...isa.config import Config
 from ..fifo import RegisterSlice
 from ..interfaces import burst_request, read_beat
+from ..logic import step_by_one
 from .arbiter import RoundRobin
 from .axi import ID_BITS, is_error, read_channels, set_constants
 
@@ -67,7 +68,7 @@ class Reader(Component):
         ended = self._deliver_beats(m)
         with m.If(taken ^ ended):
             m.d.sync += [
-                self.in_flight.eq(Mux(ended, self.in_flight - 1, self.in_flight + 1)),
+                self.in_flight.eq(step_by_one(self.in_flight, ~ended)),
                 self.may_fly.eq(ended | (self.in_flight != self.config.reads_in_flight - 1))]
         return m
 

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import Component, In, Out
 from ...isa.config import Config
 from ..fifo import RegisteredFifo
 from ..interfaces import BURST_BEATS_BITS, burst_request, write_beat
+from ..logic import step_by_one
 from .axi import is_error, set_constants, write_channels
 
 
@@ -116,7 +117,7 @@ class Writer(Component):
         ]
         with m.If(begun ^ ended):
             m.d.sync += [
-                self.in_flight.eq(Mux(ended, self.in_flight - 1, self.in_flight + 1)),
+                self.in_flight.eq(step_by_one(self.in_flight, ~ended)),
                 self.may_fly.eq(ended | (self.in_flight != self.config.writes_in_flight - 1))]
         with m.If(bus.bready):
             m.d.sync += [answers.valid.eq(bus.bvalid), answers.payload.eq(is_error(bus.bresp))]

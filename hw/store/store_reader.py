@@ -13,7 +13,7 @@ from ..accumulator import READ_LATENCY, granted_read_port, request
 from ..fifo import RegisteredFifo, RegisterSlice
 from ..interfaces import FAULT, read_port, write_beat
 from ..layouts import buffers_of
-from ..logic import register
+from ..logic import register, step_by_one
 from .store_steps import StoreSteps
 
 assert {*buffers_of(Store)} == {Buffer.OUT, Buffer.ACC}, "another buffer needs hardware here"
@@ -130,7 +130,7 @@ class StoreReader(Component):
         m.d.comb += [reserves.eq(taken & step.ends_beat),
                      frees.eq(self.beats.valid & self.beats.ready)]
         with m.If(reserves ^ frees):
-            m.d.sync += [self.reserved.eq(Mux(frees, self.reserved - 1, self.reserved + 1)),
+            m.d.sync += [self.reserved.eq(step_by_one(self.reserved, ~frees)),
                          room.eq(frees | (self.reserved != QUEUE_DEPTH - 1))]
 
         kept = ("part", "alone", "word_lane", "strobe", "ends_beat")

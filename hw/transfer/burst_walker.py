@@ -17,8 +17,9 @@ COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
 MOST_BEATS = 64                         # of a burst
 
 # A row starts at the start of a row inside the window (32 bits, unsigned) plus a stride (32 bits,
-# signed), and has at most 2**28 bytes: addresses of its first and last byte fit in 34 bits.
+# signed), and has at most 2**28 bytes: offsets of its first and last byte fit in 34 bits.
 REACH_BITS = SIZE_BITS + 2
+ROW_BITS = COUNT_BITS + exact_log2(PAGE_BYTES)
 CELL_BITS = 20                          # bursts a row: 64 beats of 8 bytes or more each
 
 
@@ -111,8 +112,9 @@ class BurstWalker(Component):
         self.box = Signal(box_layout(self.config), reset_less=True)
         self.misaligned = Signal(reset_less=True)
         self.empty = Signal(reset_less=True)
-        self.row_start, self.row_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
-                                        for name in ("row_start", "row_end"))   # first, last byte
+        self.row_start = Signal(signed(REACH_BITS), reset_less=True)    # its first byte
+        self.more_bytes = Signal(ROW_BITS, reset_less=True)     # of a row, after its first one
+        self.room = Signal(signed(REACH_BITS), reset_less=True)     # no row starts here or behind
         self.last_row = Signal()
         self.advance, self.hand_over = Signal(), Signal()
         self._cut(m)
@@ -124,20 +126,19 @@ class BurstWalker(Component):
         """Advance from row to row as the splitter takes them. While no box is held, the offered one
         is loaded whether or not it is valid, so that the many registers have a simple enable."""
         offered, box = self.boxes.payload, self.box
-        plane_start, plane_end = (Signal(signed(REACH_BITS), name=name, reset_less=True)
-                                  for name in ("plane_start", "plane_end"))     # of its first row
+        plane_start = Signal(signed(REACH_BITS), reset_less=True)               # of its first row
         planes_left, rows_left = (Signal(COUNT_BITS, name=name, reset_less=True)
                                   for name in ("planes_left", "rows_left"))     # this one included
         ends_plane = Signal(reset_less=True)                    # rows_left == 1
-        next_start, next_end = (Signal(signed(REACH_BITS), name=name)
-                                for name in ("next_start", "next_end"))         # of the next plane
-        last_byte = offered.offset + self._by_buffer(
-            lambda tile: offered.tiles << exact_log2(tile)) - 1
+        next_start = Signal(signed(REACH_BITS))                                 # of the next plane
+        more_bytes = Signal(ROW_BITS)           # undefined for rows without tiles
+        more_tiles = (offered.tiles - 1)[:COUNT_BITS]
         m.d.comb += [
             self.boxes.ready.eq(self.free),
             self.last_row.eq(self.empty | (ends_plane & (planes_left == 1))),
             next_start.eq(plane_start + box.plane_stride),
-            next_end.eq(plane_end + box.plane_stride),
+            more_bytes.eq(self._by_buffer(lambda tile: Cat(Const(tile - 1, exact_log2(tile)),
+                                                           more_tiles))),
         ]
         with m.If(self.boxes.valid & self.boxes.ready):
             m.d.sync += [self.held.eq(1), self.free.eq(0)]
@@ -149,7 +150,7 @@ class BurstWalker(Component):
                 planes_left.eq(offered.planes), rows_left.eq(offered.rows),
                 ends_plane.eq(offered.rows == 1),
                 plane_start.eq(offered.offset), self.row_start.eq(offered.offset),
-                plane_end.eq(last_byte), self.row_end.eq(last_byte),
+                self.more_bytes.eq(more_bytes), self.room.eq(offered.size - more_bytes),
                 self.misaligned.eq(self._by_buffer(
                     lambda tile: (_low(offered.offset, tile) | _low(offered.plane_stride, tile)
                                   | _low(offered.row_stride, tile)) != 0)),
@@ -159,12 +160,10 @@ class BurstWalker(Component):
             with m.If(ends_plane):
                 m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
                              ends_plane.eq(box.rows == 1),
-                             plane_start.eq(next_start), self.row_start.eq(next_start),
-                             plane_end.eq(next_end), self.row_end.eq(next_end)]
+                             plane_start.eq(next_start), self.row_start.eq(next_start)]
             with m.Else():
                 m.d.sync += [rows_left.eq(rows_left - 1), ends_plane.eq(rows_left == 2),
-                             self.row_start.eq(self.row_start + box.row_stride),
-                             self.row_end.eq(self.row_end + box.row_stride)]
+                             self.row_start.eq(self.row_start + box.row_stride)]
 
     def _by_buffer(self, function):
         """A function of the tile size of the offered box: a multiplexer over sizes, of which there
@@ -216,12 +215,13 @@ class BurstWalker(Component):
         with m.If(self.hand_over):
             m.d.sync += self.cutting.eq(1)
         with m.If(self.advance):
-            start, end = (Value.cast(each)[self.beat_bits:] for each
-                          in (self.row_start, self.row_end))
+            start = Value.cast(self.row_start)[self.beat_bits:]
+            # The last byte, counted from the start of the first burst's block.
+            last_byte = Value.cast(self.row_start)[:self.beat_bits + grid] + self.more_bytes
+            end = last_byte[self.beat_bits:]
             m.d.sync += [
                 here.eq(start), last_beat.eq(Mux(self.empty, start[:grid], end[:grid])),
-                more.eq(end[grid:] - start[grid:]),
-                ends_row.eq(self.empty | (start[grid:] == end[grid:])),
+                more.eq(end[grid:]), ends_row.eq(self.empty | (end[grid:] == 0)),
                 cause.eq(self._find_fault()),
                 base.eq(self.box.base),
                 final.eq(self.last_row), no_bytes.eq(self.empty),
@@ -233,7 +233,7 @@ class BurstWalker(Component):
 
     def _find_fault(self):
         """The fault of the current row, if any."""
-        outside = (self.row_start < 0) | (self.row_end >= self.box.size)
+        outside = (self.row_start < 0) | (self.row_start >= self.room)
         return Mux(self.misaligned, Fault.ALIGNMENT,
                    Mux(outside & ~self.empty, Fault.ADDRESS, Fault.NONE))
 

@@ -14,7 +14,14 @@ from microtron.hw.alu.requantizer import Requantizer
 from microtron.hw.control import Control
 from microtron.hw.fetch import fetch
 from microtron.hw.fetch.fetch import Fetch
-from microtron.hw.logic import delay_line, is_among, priority_mux, require_entries, select
+from microtron.hw.logic import (
+    delay_line,
+    is_among,
+    priority_mux,
+    require_entries,
+    select,
+    step_by_one,
+)
 from microtron.isa.config import tiny
 from microtron.isa.instructions import ISA, Engine, Gemm, SyncAction
 
@@ -104,5 +111,21 @@ def test_a_value_is_delayed_by_so_many_cycles(cycles):
             if number >= cycles:
                 assert ctx.get(later) == number - cycles
             await ctx.tick()
+
+    simulate(m, testbench)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 5])
+def test_a_count_steps_up_and_down_by_one_and_wraps(bits):
+    m, count, up = Module(), Signal(bits), Signal()
+    stepped = step_by_one(count, up)
+    m.d.sync += Signal().eq(up)
+
+    async def testbench(ctx):
+        for number in range(1 << bits):
+            for goes_up, step in ((1, 1), (0, -1)):
+                ctx.set(count, number)
+                ctx.set(up, goes_up)
+                assert ctx.get(stepped) == (number + step) % (1 << bits)
 
     simulate(m, testbench)

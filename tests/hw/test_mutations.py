@@ -23,8 +23,12 @@ FAULTS = [
     ("reader.py", "is_error(bus.rresp)", "bus.rresp[0]", "test_reader.py"),
     ("writer.py", "bus.wstrb.eq(Mux(self.halt, 0, beat.strobe))", "bus.wstrb.eq(beat.strobe)",
      "test_writer.py"),
-    ("burst_walker.py", "self.row_end >= self.box.size", "self.row_end > self.box.size",
+    ("burst_walker.py", "self.row_start >= self.room", "self.row_start > self.room",
      "test_burst_walker.py"),
+    ("burst_walker.py", "offered.size - more_bytes", "offered.size", "test_burst_walker.py"),
+    ("burst_walker.py", "[:self.beat_bits + grid] + self.more_bytes", "[:0] + self.more_bytes",
+     "test_burst_walker.py"),
+    ("logic.py", "(~up).replicate", "up.replicate", "test_tokens.py"),
     ("start.py", "takes.eq(able & tokens.granted)", "takes.eq(able)", "test_load.py"),
     ("transfer.py", "bursts.valid & ~empty & goes", "bursts.valid & goes",
      "test_store.py"),
@@ -123,5 +127,6 @@ def test_a_fault_in_the_hardware_is_caught(tmp_path, file, old, new, tests):
 
 @pytest.mark.soak
 def test_the_copy_without_a_fault_passes(tmp_path):
-    copy = mutate(tmp_path, "tokens.py", "Mux(posted, count + 1,", "Mux(posted, 1 + count,")
+    copy = mutate(tmp_path, "tokens.py", "count == self.config.token_limit",
+                  "self.config.token_limit == count")
     assert outcome(tmp_path, copy, "test_tokens.py") == 0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -15,7 +17,9 @@ from microtron.boards.facts.processors import NONE, PROCESSORS, processor_of
 from microtron.boards.firmware.image import build_image
 from microtron.boards.firmware.monitor import build_monitor
 from microtron.boards.soc.file_names import FACTS
+from microtron.boards.soc.system_design import system_design
 from microtron.boards.soc.system_steps import gateware_steps
+from microtron.boards.timing.unit_synthesis import SCRIPT
 from microtron.isa.config import tiny
 
 from ...runtime.small_model import small_graph
@@ -44,3 +48,8 @@ def test_a_system_has_its_processor_and_firmware_that_this_one_understands(name,
     assert ("module DataCache" in verilog) == has_cache
     code = build_monitor(json.loads(facts.read_text()))
     assert (FORGET_DATA in code) == has_cache
+    in_lut_ram = "VexRiscv/m:RegFilePlugin_regFile VexRiscv/a:ram_style=distributed %i"
+    read = system_design(replace(BOARD, cpu=name), tiny).read.splitlines()[1:]
+    commands = ["read_verilog VexRiscv.v", *read, f"select -assert-count 1 {in_lut_ram}"]
+    subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, input="\n".join(commands),
+                   text=True, check=True, capture_output=True)
