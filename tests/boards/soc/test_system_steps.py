@@ -16,7 +16,7 @@ from microtron.boards.facts.processors import soft_processor
 from microtron.boards.soc.file_names import FACTS, PINS
 from microtron.boards.soc.serialize import deserialize, serialize
 from microtron.boards.soc.system_steps import gateware_steps
-from microtron.isa.config import tiny
+from microtron.isa.config import PRESETS, tiny
 
 SOFT = [board for board in load_boards() if board.flow in PINS]
 
@@ -28,7 +28,9 @@ def test_a_board_survives_its_way_to_another_process(board):
 
 @pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
 def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
-    system = next(step for step in gateware_steps(board, tiny) if step.name == "system")
+    """With the board's own preset, as `tests/test_docs_boards.py` has it: it is written once."""
+    steps = gateware_steps(board, PRESETS[board.preset])
+    system = next(step for step in steps if step.name == "system")
     system.run(tmp_path, 1, 1)
     facts = json.loads((tmp_path / FACTS).read_text())
     assert facts["memories"]["main_ram"]["size"] == board.memory.bytes

@@ -157,5 +157,7 @@ print(acc[1, 0, 0])
         arithmetic.write_text(arithmetic.read_text().replace("left + right", formula))
         done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True,
                               text=True, env={**os.environ, "PYTHONPATH": str(tmp_path),
+                                              # Edits of one second look the same to Python.
+                                              "PYTHONDONTWRITEBYTECODE": "1",
                                               "NUMBA_CACHE_DIR": str(tmp_path / "cache")})
         assert done.stdout.strip() == result
