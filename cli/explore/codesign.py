@@ -24,7 +24,8 @@ OBJECTIVES = "latency,lut,dsp"
 
 def explore(
         models: Annotated[list[Path], typer.Argument(
-            metavar="MODEL…", help="Networks: .tflite or .onnx files. Their cycles are added up.")],
+            metavar="MODEL…", help="Networks: .tflite or .onnx files, or .json lists of layers. "
+                                    "Their cycles are added up.")],
         board: Annotated[str, typer.Option(
             "--board", help="The board whose part and memory count.")],
         output: Annotated[Path, typer.Option(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...base.errors import MicrotronError
-from ...compiler.compile import bound_of
+from ...compiler.compile import bound_of, compile_op
 from ...compiler.errors import CompileError
 from ...compiler.network.network import AcceleratorStep, Network
 from ...compiler.operators.catalogue import operator_of
@@ -26,7 +26,7 @@ from ...isa.memory_timing import MemoryTiming
 from ...runtime.models.compilation import ModelOptions, compile_to_network
 from ...sim.simulated_cost import SimulatedCost
 from ..distributed.pool import Pool, SerialPool
-from ..layer_sources import can_schedule
+from ..layer_sources import can_schedule, read_layers
 from ..points import NETWORK, Json
 from ..predictor import CostModel
 from ..records import Record, Records, current_sources
@@ -34,7 +34,8 @@ from ..records import Record, Records, current_sources
 
 @dataclass(frozen=True)
 class Task:
-    """A network with its weight, and its layers as a first configuration has them."""
+    """A network with its weight, and its layers as a first configuration has them; or a list of
+    layers, each compiled alone."""
 
     path: Path
     weight: float
@@ -51,12 +52,17 @@ def read_tasks(paths: Sequence[Path], weights: Sequence[float], config: Config,
         raise MicrotronError(f"there are {len(weights)} weights, but {len(paths)} networks")
     found = []
     for path, weight in zip(paths, weights or [1.0] * len(paths), strict=True):
-        layers = Counter(layer.spec for step in _compile(path, config, memory).steps
-                         if isinstance(step, AcceleratorStep) for layer in step.layers)
+        layers = Counter(read_layers(path) if is_layer_list(path) else (
+            layer.spec for step in _compile(path, config, memory).steps
+            if isinstance(step, AcceleratorStep) for layer in step.layers))
         if not layers:
             raise MicrotronError(f"{path}: nothing of it runs on the accelerator")
         found.append(Task(path, weight, digest_of(path), layers))
     return found
+
+
+def is_layer_list(path: Path) -> bool:
+    return path.suffix == ".json"
 
 
 def digest_of(path: Path) -> str:
@@ -135,12 +141,15 @@ def measure_network(asked: NetworkQuestion) -> Iterator[tuple[NetworkQuestion, J
     if digest_of(path) != asked.task.digest:
         raise MicrotronError(f"{path} on {platform.node()} is another file than the one that was "
                              f"read first: workers need the networks at the same place")
+    config, memory, cost = asked.config, asked.memory, SimulatedCost(asked.memory)
     try:
-        network, cost = _compile(path, asked.config, asked.memory), SimulatedCost(asked.memory)
+        programs = [compile_op(layer, config, cost=cost, memory=memory).program
+                    for layer in read_layers(path)] if is_layer_list(path) else (
+                        _compile(path, config, memory).programs)
     except CompileError as error:
         yield asked, {"error": str(error)}
     else:
-        yield asked, {"cycles": sum(map(cost, network.programs)), "file": path.name}
+        yield asked, {"cycles": sum(map(cost, programs)), "file": path.name}
 
 
 def measure_configs(tasks: Sequence[Task], configs: Sequence[Config], memory: MemoryTiming,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from microtron import compile_op, simulate
 from microtron.base.errors import MicrotronError
 from microtron.base.notebooks import figure
 from microtron.base.notebooks.figure import has_matplotlib
@@ -18,9 +19,12 @@ from microtron.explore.area.area_model import AreaRow, fit_area
 from microtron.explore.codesign.board_budget import Budget, UnfitError
 from microtron.explore.codesign.codesign_search import spread
 from microtron.explore.codesign.front import Point, dominates, pareto_front
+from microtron.explore.codesign.workload import exact_cycles, read_tasks
+from microtron.explore.records import Records
 from microtron.explore.sampling import sample_configs
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
+from microtron.isa.memory_timing import MemoryTiming
 from tests.command import bad, command
 
 pytest.importorskip("optuna")
@@ -88,6 +92,22 @@ def test_what_a_part_has_no_room_for_is_named(areas):
     with pytest.raises(UnfitError, match="multipliers, but LFE5U-85F has 156") as error:
         budget.check(PRESETS["base"])
     assert error.value.short == "dsp"
+
+
+def test_a_list_of_layers_takes_what_its_layers_take(tmp_path):
+    layers = [{"operator": "dense", "rows": 1, "inputs": 24, "outputs": width} for width in (8, 40)]
+    path = tmp_path / "layers.json"
+    path.write_text(json.dumps(layers))
+    config, memory = PRESETS["tiny"], MemoryTiming()
+    [task] = read_tasks([path], [], config, memory)
+    assert len(task.layers) == 2
+    alone = [simulate(compile_op(layer, config).program).cycles for layer in task.layers]
+    with Records(tmp_path / "r") as records:
+        assert exact_cycles([task], config, memory, records) == sum(alone)
+        path.write_text(json.dumps(layers[:1]))
+        with pytest.raises(MicrotronError, match=r"layers.json on .* is another file than"):
+            exact_cycles([task], PRESETS["small"], memory, records)
+        assert exact_cycles([task], config, memory, records) == sum(alone)      # it is known
 
 
 @pytest.fixture(scope="module")
