@@ -33,7 +33,7 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
     take turns, to see what overlapping them is worth.
     """
     options = Options(form=form, knobs=knobs, hide_latency=hide_latency, cost=cost,
-                      memory=memory or MemoryTiming())
+                      memory=memory or MemoryTiming(), alone=True)
     return operator_of(spec).compile_spec(spec, resolve_config(config), options)
 
 
@@ -46,7 +46,7 @@ def schedules_of(spec: Description, config: Config | str) -> Iterator[tuple[Form
             kernel = compile_op(layer, "base", form=form, knobs=knobs)
     """
     operator = operator_of(spec)
-    for form in operator.forms_of(spec, resolve_config(config)):
+    for form in operator.forms_of(spec, resolve_config(config), alone=True):
         for knobs in candidates(operator.template, form):
             yield form, knobs
 
@@ -56,7 +56,7 @@ def work_of(spec: Description, config: Config | str, memory: MemoryTiming | None
     """The least work of an operator: MACs, tile products, bytes and ALU passes, in the form with
     the lowest bound."""
     config, timing = resolve_config(config), _timing(memory)
-    forms: Iterable[Form] = operator_of(spec).forms(spec, config)
+    forms: Iterable[Form] = operator_of(spec).forms_of(spec, config, alone=True)
     return min((form.work for form in forms), key=lambda work: work.bound(config, timing).cycles)
 
 

@@ -7,8 +7,9 @@ computed with it is computed for all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -95,18 +96,26 @@ def _check_knob(place: str, value: object, largest: object, *, least: int) -> ob
 
 def columns_of(template: Template[FormT, KnobsT], form: FormT) -> KnobsT | None:
     """All candidates in columns; None if nothing fits."""
+    return next(_fitting_grids(template, form), None)
+
+
+def _fitting_grids(template: Template[FormT, KnobsT], form: FormT) -> Iterator[KnobsT]:
+    """The candidates of each grid of which something fits."""
     for knobs in template.grids(form):
         fitting = np.asarray(template.fits(form, knobs))
         if fitting.any():
-            return type(knobs)(**{name: value[fitting] if isinstance(value, np.ndarray) else value
-                                  for name, value in _items(knobs)})
-    return None
+            yield type(knobs)(**{name: value[fitting] if isinstance(value, np.ndarray) else value
+                                 for name, value in _items(knobs)})
+
+
+def _compared_grids(template: Template[FormT, KnobsT], form: FormT) -> Iterator[KnobsT]:
+    return islice(_fitting_grids(template, form), template.compared)
 
 
 def candidates(template: Template[FormT, KnobsT], form: FormT) -> list[KnobsT]:
     """All knobs that fit, one by one."""
-    columns = columns_of(template, form)
-    return [] if columns is None else _rows(columns, np.arange(_length(columns)))
+    return [knobs for columns in _compared_grids(template, form)
+            for knobs in _rows(columns, np.arange(_length(columns)))]
 
 
 def at_once(template: Template[FormT, KnobsT], form: FormT,
@@ -136,15 +145,13 @@ def rank_candidates(template: Template[FormT, KnobsT], forms: Iterable[FormT],
         least = form.work.bound(form.config, memory).cycles * form.handicap
         if hopeless is not None and least > hopeless:
             continue
-        columns = columns_of(template, form)
-        if columns is None:
-            continue
-        cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
-        best = np.argsort(cycles, kind="stable")[:LOOKED_AT]
-        found += [Candidate(estimate * form.handicap, form, knobs) for estimate, knobs
-                  in zip(cycles[best].tolist(), _rows(columns, best), strict=True)]
-        expected = max(least, float(cycles.min()) * form.handicap)
-        hopeless = expected if hopeless is None else min(hopeless, expected)
+        for columns in _compared_grids(template, form):
+            cycles = np.broadcast_to(template.estimate(form, columns, memory), _length(columns))
+            best = np.argsort(cycles, kind="stable")[:LOOKED_AT]
+            found += [Candidate(estimate * form.handicap, form, knobs) for estimate, knobs
+                      in zip(cycles[best].tolist(), _rows(columns, best), strict=True)]
+            expected = max(least, float(cycles.min()) * form.handicap)
+            hopeless = expected if hopeless is None else min(hopeless, expected)
     if not found:
         raise CompileError(_too_small(template, form))
     return sorted(found, key=lambda candidate: candidate.estimate)[:LOOKED_AT]

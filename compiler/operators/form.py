@@ -158,6 +158,7 @@ class Template(Generic[FormT, KnobsT]):
     schedule    the template with its knobs filled in
     at_once     knobs, the most promising first, that take the whole input in one step; None: no
                 others than those of the grids
+    compared    grids of which something fits whose candidates are compared
     """
 
     knobs: type[KnobsT]
@@ -167,6 +168,7 @@ class Template(Generic[FormT, KnobsT]):
     estimate: Callable[[FormT, KnobsT, MemoryTiming], Column]
     schedule: Callable[[FormT, KnobsT], Schedule]
     at_once: Callable[[FormT], Sequence[KnobsT]] | None = None
+    compared: int = 1
 
 
 AnyTemplate: TypeAlias = Template[Any, Any]         # of some operator

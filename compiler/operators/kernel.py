@@ -44,10 +44,11 @@ class Options:
     hide_latency: bool = True   # without it, engines take turns, on the same schedule
     cost: Cost | None = None    # cycles of a program; without it, estimates decide
     memory: MemoryTiming = field(default_factory=MemoryTiming)      # that estimates are made for
+    alone: bool = False         # no other operator reads or writes its tensors: any layout will do
     built: Built | None = None  # kernels that are there already; others are added
 
     def __post_init__(self) -> None:
-        for name, kind in (("form", Form | None), ("hide_latency", bool),
+        for name, kind in (("form", Form | None), ("hide_latency", bool), ("alone", bool),
                            ("memory", MemoryTiming)):
             if not isinstance(getattr(self, name), kind):
                 raise CompileError(f"{name} is {getattr(self, name)!r}, but must be a "
@@ -87,22 +88,25 @@ class Kernel:
 @dataclass(frozen=True, kw_only=True)
 class Operator(Generic[DescriptionT, FormT, KnobsT]):
     """All that is known about an operator: its description, its forms on a configuration, the most
-    promising first, the template of their schedules, and how it is compiled."""
+    promising first, the template of their schedules, and how it is compiled. Forms in layouts that
+    no other operator has are for those `alone`."""
 
     description: type[DescriptionT]
     forms: Callable[[DescriptionT, Config], Iterable[FormT]]
     template: Template[FormT, KnobsT]
     compile: Callable[[Operator[DescriptionT, FormT, KnobsT], DescriptionT, Config, Options],
                       Kernel] | None = None
+    alone: Callable[[DescriptionT, Config], Iterable[FormT]] | None = None
 
     @property
     def name(self) -> str:
         return self.description.operator
 
-    def forms_of(self, spec: DescriptionT, config: Config) -> tuple[FormT, ...]:
-        """Its forms, cached."""
+    def forms_of(self, spec: DescriptionT, config: Config, *,
+                 alone: bool = False) -> tuple[FormT, ...]:
+        """Its forms, cached; those for an operator `alone` come last."""
         forms: tuple[FormT, ...] = _forms(self, spec, config)
-        return forms
+        return (*forms, *_forms_alone(self, spec, config)) if alone else forms
 
     def compile_spec(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
@@ -118,10 +122,19 @@ def _forms(operator: AnyOperator, spec: Description, config: Config) -> tuple[An
                  for number, form in enumerate(operator.forms(spec, config)))
 
 
+@lru_cache(REMEMBERED)
+def _forms_alone(operator: AnyOperator, spec: Description, config: Config) -> tuple[Any, ...]:
+    if operator.alone is None:
+        return ()
+    first = len(operator.forms_of(spec, config))
+    return tuple(replace(form, number=first + number)
+                 for number, form in enumerate(operator.alone(spec, config)))
+
+
 def compile_by_form(operator: Operator[DescriptionT, FormT, KnobsT], spec: DescriptionT,
                     config: Config, options: Options) -> Kernel:
     """An operator that is one tensor expression."""
-    forms = [*operator.forms_of(spec, config)] if options.form is None else [
+    forms = [*operator.forms_of(spec, config, alone=options.alone)] if options.form is None else [
         _fitting(options.form, spec, config)]
     check_sizes(forms[-1])
     return best_kernel(operator.template, forms, options)

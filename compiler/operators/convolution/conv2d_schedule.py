@@ -16,6 +16,7 @@ from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, fair_sizes, grid, knob_columns, some_sizes
 from ..form import Template, blocks_of
 from ..kernel import Operator
+from . import patches
 from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
 from .output_tiles import load_first, schedule_output_tiles
@@ -257,4 +258,5 @@ def _even_knobs(form: Conv2dForm, knobs: Knobs) -> tuple[Knobs, Column]:
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
                     schedule=schedule)
-OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE)
+OPERATOR = Operator(description=Conv2d, forms=forms_of, template=TEMPLATE,
+                    alone=patches.forms_of)

@@ -15,7 +15,7 @@ that of `conv2d` too, group after group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,16 @@ from ...expression.tensor import compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..convolution.conv2d import Conv2d, Conv2dForm, convolution_bytes
 from ..convolution.conv2d_schedule import TEMPLATE
+from ..convolution.first_layer import WORTH as WORTH_PACKING
+from ..convolution.patches import (
+    MOST_PATCHES,
+    UNPATCHED,
+    Patch,
+    PatchedForm,
+    least_cycles,
+    patch_convolution,
+    patches_of,
+)
 from ..description import extent
 from ..form import blocks_of, requantize_sum
 from ..kernel import Operator
@@ -236,4 +246,35 @@ def forms_of(spec: Grouped, config: Config) -> Iterable[GroupedForm]:
     return (form_of(spec, config, merged) for merged in merges[:MOST_MERGES])
 
 
-OPERATOR = Operator(description=Grouped, forms=forms_of, template=TEMPLATE)
+@dataclass(frozen=True, kw_only=True)
+class PatchedGroupedForm(PatchedForm, GroupedForm):
+    """A grouped convolution of patches that the host makes."""
+
+    image: Grouped
+
+    @property
+    def work(self) -> Work:
+        """Products of numbers, whatever lies in tiles."""
+        return replace(super().work,
+                       products=blocks_of(self.image.macs, self.config.macs_per_cycle))
+
+
+def patched_forms(spec: Grouped, config: Config) -> Iterable[PatchedGroupedForm]:
+    """The most promising patches, with groups merged as far as they fit a tile; none where they
+    gain nothing."""
+    best = min(least_cycles(spec, config, UNPATCHED, tile_products(spec, config, each))
+               for each in range(1, spec.groups + 1))
+    found: list[tuple[float, int, int, Patch]] = []
+    for patch in patches_of(spec, config):
+        inputs, outputs = spec.group_in * patch.pixels, spec.group_out * patch.results
+        merged = max(1, min(config.block_in // inputs, config.block_out // outputs, spec.groups))
+        products = blocks_of(spec.groups, merged) * blocks_of(
+            merged * inputs, config.block_in) * blocks_of(merged * outputs, config.block_out)
+        found.append((least_cycles(spec, config, patch, products), len(found), merged, patch))
+    for cycles, _, merged, patch in sorted(found, key=lambda each: each[:2])[:MOST_PATCHES]:
+        if cycles < WORTH_PACKING * best:
+            form = form_of(patch_convolution(spec, patch), config, merged)
+            yield PatchedGroupedForm(**vars(form), image=spec, patch=patch)
+
+
+OPERATOR = Operator(description=Grouped, forms=forms_of, template=TEMPLATE, alone=patched_forms)

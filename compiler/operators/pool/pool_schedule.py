@@ -17,7 +17,7 @@ from ...expression.expression import Axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
 from ..cost_model import Column, Mask, load_cycles
-from ..divisions import even_sizes, grid, some_sizes
+from ..divisions import even_sizes, fair_sizes, grid, some_sizes
 from ..form import Template
 from ..kernel import Operator
 from . import average, average_schedule
@@ -27,7 +27,9 @@ from .knobs import Knobs
 from .pool import LATENCY, Kind, Pool, PoolForm, form_of
 
 Result = TypeVar("Result")
+BUFFERS = 2                 # of boxes, used in turn
 STEP_START = 40             # cycles that a step costs beside its work, measured
+GRIDS = 4                   # sizes of windows that are compared: whole ones, and parts
 CONTENTION = 0.25           # part of the ALU's cycles that loads into its banks wait for it
 
 
@@ -45,20 +47,22 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     c_far, c_near = last.split(c, knobs.blocks)
     y_far, y_near = last.split(y, knobs.rows)
     x_far, x_near = last.split(x, knobs.columns)
-    last.reorder(y_far, x_far, n, c_far, c_near, y_near, x_near, b, j)
+    step = y_far if is_row_by_row(form, knobs) else c_far
+    outer = (n, c_far, x_far, y_far) if step is y_far else (y_far, x_far, n, c_far)
+    last.reorder(*outer, c_near, y_near, x_near, b, j)
     if max(form.parameters.shape[:2]) > 1:
         plan[parameters].compute_at(last, x_far)
         if copies(form, knobs) > 1:
             plan[parameters].double_buffer(x_far)
-    plan[inside].compute_at(last, c_far)
+    plan[inside].compute_at(last, step)
     plan[inside].tensorize(plan[inside].leaves[4], form.function.name)
-    plan[form.sums].compute_at(last, c_far)     # one buffer: the ALU alone uses it
-    for step, intrinsic in form.steps.items():
-        stage = plan[plan.replacement_of(step)]
+    plan[form.sums].compute_at(last, step)     # one buffer: the ALU alone uses it
+    for each, intrinsic in form.steps.items():
+        stage = plan[plan.replacement_of(each)]
         stage.scope = Scope.ACC
-        stage.compute_at(last, c_far)
+        stage.compute_at(last, step)
         stage.tensorize(stage.leaves[4], intrinsic.name)
-        if form.factors in step.inputs():
+        if form.factors in each.inputs():
             stage.compute_in_place(form.sums)
     load_factors(plan, form.factors, last, x_far)
 
@@ -67,7 +71,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     plan[form.padded].compute_at(stage, axis)
     if copies(form, knobs) > 1:
         plan[form.padded].double_buffer(axis)
-        plan[inside].double_buffer(c_far)
+        plan[inside].double_buffer(step)
     return plan
 
 
@@ -106,7 +110,7 @@ def boxes(form: PoolForm, knobs: Knobs) -> Column:
 
 def copies(form: PoolForm, knobs: Knobs) -> Column:
     """How many buffers take turns: two if another box follows."""
-    return np.where(knobs.doubled & (boxes(form, knobs) > 1), 2, 1)
+    return np.where(knobs.doubled & (boxes(form, knobs) > 1), BUFFERS, 1)
 
 
 def box(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
@@ -140,11 +144,13 @@ def largest(form: PoolForm) -> Knobs:
 
 
 def grids(form: PoolForm) -> Iterator[Knobs]:
-    """A window is divided, and double buffers are given up, only if nothing fits otherwise."""
+    """Whole windows, then parts of them, which need less room. Double buffers are given up only if
+    nothing fits otherwise."""
     spec = form.spec
     windows = [*((size, spec.kernel[1]) for size in even_sizes(spec.kernel[0])),
                *((1, size) for size in even_sizes(spec.kernel[1])[1:])]
-    blocks, rows, columns = (some_sizes(extent) for extent in form.output.shape[1:4])
+    blocks, rows = (some_sizes(extent) for extent in form.output.shape[1:3])
+    columns = fair_sizes(form.output.shape[3])
     for doubled, window in product((True, False), windows):
         # Of equals, wide boxes come first: a reader that goes row by row can start earlier.
         yield replace(grid(Knobs, blocks=blocks, columns=columns, rows=rows), window=window,
@@ -175,11 +181,32 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
     shared = np.where(_is_in_other_banks(form, knobs), 0, 1)
     passes = _passes(form, knobs, shared=shared)
-    alu, bus = outputs * passes, count * load + (outputs * tile + _parameter_bytes(form)) / rate
+    alu = outputs * passes
+    bus = _loads(form, knobs) * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     return np.maximum(alu, bus) + count * STEP_START + (
         ends + shared * CONTENTION * np.minimum(alu, bus) if knobs.doubled
         else np.minimum(alu, bus))
+
+
+def is_row_by_row(form: PoolForm, knobs: Knobs) -> Mask:
+    """Whether rows of the input come one by one, from top to bottom: those that windows share are
+    still in their buffers when the next row of results is computed. Factors and parameters of
+    positions are loaded once for all channels instead."""
+    spec = form.spec
+    if (knobs.window[0] > 1 or knobs.window[1] < spec.kernel[1] or spec.dilation[0] > 1
+            or spec.kernel[0] - spec.stride[0] > BUFFERS or form.factors is not None
+            or max(form.parameters.shape[:2]) > 1):
+        return False
+    return (knobs.rows == 1) & (copies(form, knobs) == BUFFERS)
+
+
+def _loads(form: PoolForm, knobs: Knobs) -> Column:
+    """How many boxes are loaded."""
+    count, rows = boxes(form, knobs), form.output.shape[2]
+    shared = max(0, form.spec.kernel[0] - form.spec.stride[0])
+    again = count / (rows * form.spec.kernel[0]) * shared * (rows - 1)
+    return np.where(is_row_by_row(form, knobs), count - again, count)
 
 
 def _parameter_bytes(form: PoolForm) -> int:
@@ -224,7 +251,8 @@ def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
     own, loaded = accumulators(form, knobs)
     columns = 0 if form.columns is None else knobs.blocks * knobs.rows * box(form, knobs)[1]
     taken = sum(-(-each // bank) for each in (own - columns, columns, loaded, loaded))
-    return taken <= form.config.acc_banks
+    apart = is_row_by_row(form, knobs) & (np.asarray(columns) >= bank)  # tile by tile, a row away
+    return (taken <= form.config.acc_banks) | apart
 
 
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
@@ -241,7 +269,7 @@ def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Calla
     return choose
 
 
-TEMPLATE: Template[PoolForm | AverageForm, Knobs] = Template(knobs=Knobs, **{
+TEMPLATE: Template[PoolForm | AverageForm, Knobs] = Template(knobs=Knobs, compared=GRIDS, **{
     each.__name__: _by_form(each, getattr(average_schedule, each.__name__))
     for each in (largest, grids, fits, estimate, schedule)})
 OPERATOR = Operator(description=Pool, forms=forms_of, template=TEMPLATE)
