@@ -105,8 +105,8 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
     def forms_of(self, spec: DescriptionT, config: Config, *,
                  alone: bool = False) -> tuple[FormT, ...]:
         """Its forms, cached; those for an operator `alone` come last."""
-        forms: tuple[FormT, ...] = _forms(self, spec, config)
-        return (*forms, *_forms_alone(self, spec, config)) if alone else forms
+        forms: tuple[FormT, ...] = _forms(self, spec, config, alone)
+        return forms
 
     def compile_spec(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
@@ -117,18 +117,11 @@ AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all
 
 
 @lru_cache(REMEMBERED)
-def _forms(operator: AnyOperator, spec: Description, config: Config) -> tuple[Any, ...]:
+def _forms(operator: AnyOperator, spec: Description, config: Config,
+           alone: bool) -> tuple[Any, ...]:
+    others = operator.alone(spec, config) if alone and operator.alone is not None else ()
     return tuple(replace(form, number=number)
-                 for number, form in enumerate(operator.forms(spec, config)))
-
-
-@lru_cache(REMEMBERED)
-def _forms_alone(operator: AnyOperator, spec: Description, config: Config) -> tuple[Any, ...]:
-    if operator.alone is None:
-        return ()
-    first = len(operator.forms_of(spec, config))
-    return tuple(replace(form, number=first + number)
-                 for number, form in enumerate(operator.alone(spec, config)))
+                 for number, form in enumerate((*operator.forms(spec, config), *others)))
 
 
 def compile_by_form(operator: Operator[DescriptionT, FormT, KnobsT], spec: DescriptionT,
