@@ -129,11 +129,13 @@ def _build(folder: Path, log: Path, verilog: str, options: tuple[str, ...]) -> N
 
 def run_verilator(folder: Path, log: Path, options: tuple[str, ...], *sources: str) -> None:
     """Let Verilator build a model. Its runtime library is the same in all of them: the first build
-    leaves the objects in the cache, and make finds them up to date in the others."""
+    leaves the objects in the cache, and make takes them as they are in the others."""
     made_from = _runtime_options(options)
     runtime = find_folder(PART, RUNTIME, (*made_from, *_tool_versions()))
     if runtime is not None:
         shutil.copytree(runtime, folder / MODEL)
+        there = " ".join(f"-o {path.name}" for path in sorted(runtime.iterdir()))
+        options = (*options, "-MAKEFLAGS", there)       # though Verilator's makefile is newer
     call(folder, log, "verilator", *options, "-j", str(os.cpu_count() or 1), *sources)
     objects = list((folder / MODEL).glob("verilated*.o"))
     if runtime is None and objects:

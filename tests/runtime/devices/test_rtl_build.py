@@ -91,13 +91,12 @@ def test_all_that_is_said_to_verilator_counts_as_what_a_build_is_made_from(
 
 
 def test_verilator_s_runtime_is_compiled_once_for_models_with_the_same_options(monkeypatch):
-    """In the makefile's way: what is there is not compiled."""
     compiled = []
 
     def verilate(folder, log, command, *arguments):
         model = folder / "model"
         model.mkdir(exist_ok=True)
-        if not (model / "verilated.o").exists():
+        if "-o verilated.o" not in arguments:
             (model / "verilated.o").write_text(f"{len(compiled)}")
             compiled.append(arguments)
         (model / rtl_build.LIBRARY).write_text((model / "verilated.o").read_text())
@@ -112,6 +111,24 @@ def test_verilator_s_runtime_is_compiled_once_for_models_with_the_same_options(m
     for path in rtl_build.cache_folder().glob("verilator-runtime-*/verilated.o"):
         path.write_text("damaged")
     assert built(replace(tiny, queue_depth=4)) == "3"
+
+
+def test_make_takes_the_runtime_as_it_is(tmp_path):
+    options = rtl_build._verilator_options(None, rtl_build.make_options(tiny))
+    (tmp_path / "empty.cpp").write_text("")
+    rtl_build.call(tmp_path, tmp_path / "log", "g++", "-c", "-fPIC", "empty.cpp")
+    empty = (tmp_path / "empty.o").read_bytes()
+
+    def write_objects(folder, log):
+        for name in ("verilated.o", "verilated_threads.o"):
+            (folder / name).write_bytes(empty)
+
+    cached_build(rtl_build.RUNTIME, rtl_build._runtime_options(options), write_objects)
+    (tmp_path / "empty.v").write_text(f"module {rtl_build.TOP}; endmodule\n")
+    rtl_build.run_verilator(tmp_path, tmp_path / "log", options, "empty.cpp", "empty.v")
+    for name in ("verilated.o", "verilated_threads.o"):
+        assert (tmp_path / "model" / name).read_bytes() == empty
+    assert (tmp_path / "model" / rtl_build.LIBRARY).exists()
 
 
 def test_a_changed_file_of_the_harness_means_another_build(monkeypatch, tmp_path):
