@@ -15,13 +15,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from ..compiler.errors import CompileError
 from ..compiler.operators.catalogue import operator_of
-from ..compiler.operators.choice import Candidate, candidates, columns_of, rank_candidates
+from ..compiler.operators.choice import Candidate, candidates, estimates, rank_candidates
 from ..compiler.operators.description import Description
 from ..compiler.operators.form import TensorForm
 from ..isa.config import Config
@@ -102,9 +100,10 @@ class Design:
         form, most = best.form, WORST * best.estimate
         promising = [Schedule(each.form.number, each.knobs) for each in ranked[1:]
                      if each.estimate <= most]
-        anything = [Schedule(form.number, knobs) for knobs, cycles in zip(
-            candidates(operator.template, form), _estimates(form, self.memories[0]), strict=True)
-            if cycles <= most]
+        every, cycles = (candidates(operator.template, form),
+                         estimates(operator.template, form, self.memories[0]))
+        anything = [Schedule(form.number, knobs) for knobs, each in zip(every, cycles, strict=True)
+                    if each <= most]
         rng.shuffle(promising)
         rng.shuffle(anything)
         wanted: dict[Schedule, None] = {}
@@ -116,15 +115,6 @@ class Design:
                 if steps_of(LayerPoint(layer, config, self.memories[0], each)) <= MOST_STEPS:
                     wanted[each] = None
         return list(wanted)
-
-
-def _estimates(form: TensorForm, memory: MemoryTiming) -> list[float]:
-    """The estimates of all candidates of a form."""
-    template = operator_of(form.description).template
-    columns = columns_of(template, form)
-    cycles = np.asarray(template.estimate(form, columns, memory), float)
-    found: list[float] = np.broadcast_to(cycles, len(candidates(template, form))).tolist()
-    return found
 
 
 def collect(design: Design, store: Path, *, points: int | None = None,

@@ -118,6 +118,16 @@ def candidates(template: Template[FormT, KnobsT], form: FormT) -> list[KnobsT]:
             for knobs in _rows(columns, np.arange(_length(columns)))]
 
 
+def estimates(template: Template[FormT, KnobsT], form: FormT,
+              memory: MemoryTiming) -> list[float]:
+    """The estimates of all candidates, in their order."""
+    found: list[float] = []
+    for columns in _compared_grids(template, form):
+        cycles = np.asarray(template.estimate(form, columns, memory), float)
+        found += np.broadcast_to(cycles, _length(columns)).tolist()
+    return found
+
+
 def at_once(template: Template[FormT, KnobsT], form: FormT,
             memory: MemoryTiming) -> list[KnobsT]:
     """Knobs that may take the whole input in one step, best estimate first."""

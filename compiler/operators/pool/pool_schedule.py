@@ -29,6 +29,7 @@ from .pool import LATENCY, Kind, Pool, PoolForm, form_of
 Result = TypeVar("Result")
 BUFFERS = 2                 # of boxes, used in turn
 STEP_START = 40             # cycles that a step costs beside its work, measured
+ROWS_LATE = 1.06            # by this factor steps of single rows are slower, measured
 GRIDS = 4                   # sizes of windows that are compared: whole ones, and parts
 CONTENTION = 0.25           # part of the ALU's cycles that loads into its banks wait for it
 
@@ -184,7 +185,8 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     alu = outputs * passes
     bus = _loads(form, knobs) * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
-    return np.maximum(alu, bus) + count * STEP_START + (
+    late = np.where(is_row_by_row(form, knobs), ROWS_LATE, 1)
+    return late * np.maximum(alu, bus) + count * STEP_START + (
         ends + shared * CONTENTION * np.minimum(alu, bus) if knobs.doubled
         else np.minimum(alu, bus))
 
