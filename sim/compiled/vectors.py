@@ -18,6 +18,8 @@ import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 
 from ...base.numba_cache import enable_cache
 from ...base.source_digest import source_number
@@ -74,7 +76,10 @@ def c_function(function: Function) -> int:
     function.__qualname__ += f"_{source_number(function.__module__):013x}"
     made = CFunc(function, ((types.int64, types.int64), types.int64), locals={},
                  options={"error_model": "numpy"})
-    enable_cache(made, SIMULATOR)
+    # These compute with addresses and create no arrays. Their code names numba's memory management
+    # all the same; all else that numba prepares to compile takes half a second.
+    rtsys.initialize(cpu_target.target_context)
+    enable_cache(made, SIMULATOR, needs_numba=False)
     made.compile()
     address = made.address
     assert address is not None
