@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 
 from ...base.numba_cache import enable_cache
 from ...base.source_digest import source_number
