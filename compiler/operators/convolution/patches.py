@@ -23,6 +23,7 @@ import numpy as np
 
 from ....isa.config import Config
 from ....isa.instructions import Buffer
+from ..description import LARGEST
 from ..form import blocks_of
 from ..layout import Layout, Stage
 from ..packing import PARAMETERS, Array, Operand, parameter_operands, weight_operand
@@ -206,8 +207,17 @@ def patches_of(spec: Conv2d, config: Config) -> Iterator[Patch]:
             continue
         for down, across in product(_divisors(rows * spec.stride[0]),
                                     _divisors(columns * spec.stride[1])):
-            if down * across * inputs <= max(config.block_in, inputs):
-                yield Patch((down, across), (rows, columns))
+            patch = Patch((down, across), (rows, columns))
+            if (patch.pixels * inputs <= max(config.block_in, inputs)
+                    and _is_within_limits(spec, patch)):
+                yield patch
+
+
+def _is_within_limits(spec: Conv2d, patch: Patch) -> bool:
+    """Whether extents of the convolution of patches are those that a convolution may have."""
+    sizes = (along(spec, axis, patch.inputs[axis], patch.outputs[axis]).size for axis in range(2))
+    return max(*sizes, spec.channels_in * patch.pixels,
+               spec.channels_out * patch.results) <= LARGEST
 
 
 def _divisors(step: int) -> list[int]:

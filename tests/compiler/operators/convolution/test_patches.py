@@ -15,6 +15,7 @@ from microtron.compiler.operators.convolution.conv2d_schedule import OPERATOR
 from microtron.compiler.operators.convolution.patches import Patch, PatchedForm, patch_convolution
 from microtron.compiler.operators.depthwise import grouped
 from microtron.compiler.operators.depthwise.grouped import Grouped, PatchedGroupedForm
+from microtron.compiler.operators.description import LARGEST
 from microtron.isa.config import base, tiny
 
 from ..operations import CONFIGS, check
@@ -99,3 +100,12 @@ def test_full_tiles_have_no_patches():
 def test_patches_do_not_raise_the_bound():
     """It counts products of numbers, not those with zeros between taps."""
     assert bound_of(RESNEXT, base).macs == RESNEXT.macs / base.macs_per_cycle
+
+
+@pytest.mark.parametrize("spec", [
+    Conv2d(height=LARGEST, width=98, channels_in=2, channels_out=1, kernel=(3, 3), pad=1),
+    Grouped(height=4, width=4, channels_in=LARGEST, channels_out=LARGEST, groups=LARGEST, pad=1),
+])
+def test_patches_beyond_the_limits_of_a_convolution_are_not_tried(spec):
+    for patch in patches.patches_of(spec, base):
+        patch_convolution(spec, patch)
