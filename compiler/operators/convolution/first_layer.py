@@ -117,11 +117,10 @@ def candidates(spec: Conv2d, config: Config) -> Iterator[Fold]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FoldedForm(Conv2dForm):
-    """The convolution of an image that the host folds. `spec` is what remains of it."""
+class RearrangedForm(Conv2dForm):
+    """The convolution of an image that the host rearranges. `spec` is what remains of it."""
 
     image: Conv2d
-    fold: Fold
 
     @property
     def handicap(self) -> float:
@@ -130,6 +129,13 @@ class FoldedForm(Conv2dForm):
     @property
     def description(self) -> Conv2d:
         return self.image
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoldedForm(RearrangedForm):
+    """The convolution of an image that the host folds."""
+
+    fold: Fold
 
     @property
     def note(self) -> str:

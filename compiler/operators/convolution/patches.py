@@ -28,8 +28,8 @@ from ..form import blocks_of
 from ..layout import Layout, Stage
 from ..packing import PARAMETERS, Array, Operand, parameter_operands, weight_operand
 from ..work import Work
-from .conv2d import Conv2d, Conv2dForm, convolution_bytes, plain_forms
-from .first_layer import WORTH, fold_convolution
+from .conv2d import Conv2d, convolution_bytes, plain_forms
+from .first_layer import WORTH, RearrangedForm, fold_convolution
 from .first_layer import candidates as folds_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 16, 32)      # of patches of the result, along an axis
@@ -98,19 +98,10 @@ def patch_convolution(spec: SpecT, patch: Patch) -> SpecT:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatchedForm(Conv2dForm):
-    """The convolution of patches that the host makes. `spec` is what remains of it."""
+class PatchedForm(RearrangedForm):
+    """The convolution of patches that the host makes."""
 
-    image: Conv2d
     patch: Patch
-
-    @property
-    def handicap(self) -> float:
-        return 1 / WORTH
-
-    @property
-    def description(self) -> Conv2d:
-        return self.image
 
     @property
     def note(self) -> str:
