@@ -24,6 +24,8 @@ def read_column(path: Path, name: str) -> list[object]:
                 csv.field_size_limit(LONGEST_FIELD)
                 return [row[name] for row in csv.DictReader(file)]
             return [json.loads(line)[name] for line in file if line.strip()]
+    except MicrotronError:              # says so itself, and is a ValueError
+        raise
     except OSError as error:
         raise MicrotronError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (KeyError, TypeError):
