@@ -143,7 +143,8 @@ def test_a_run_that_is_interrupted_leaves_a_store_from_which_the_next_one_goes_o
     command = [sys.executable, "-m", "microtron", "dataset", "d.csv", "--config", "tiny",
                "--layers", "l.json", "--budget", "3000", "--schedules", "40", "--workers", "2"]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+                               start_new_session=True,    # a shell may ignore SIGINT
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     store = tmp_path / "d.records"
     while not (store.exists() and len_of(store) > 5) and running.poll() is None:
         time.sleep(0.05)
