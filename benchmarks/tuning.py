@@ -6,6 +6,8 @@ The first candidate of a layer is cold: nothing that candidates share has been m
 a batch. Emission as objects, which is the definition of what is emitted, is measured beside it, and
 every stream is compared with it. `microtron.evaluate` takes the same candidates at once, on all
 processors; its cycles are compared, too. All times are processor time.
+
+With `--search FILE` it is searches that are measured (benchmarks/schedule_search.py).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 
 from common import Column, Outcome, main
 from known_layers import RESNET_18
+from schedule_search import measure_searches
 
 from microtron import evaluate
 from microtron.compiler.accelerator.emission.assemble_program import dram_of, program_of
@@ -115,6 +118,8 @@ def measure_layer(name: str, shape: str, spec: Any, options: argparse.Namespace)
 
 
 def measure(options: argparse.Namespace) -> Outcome:
+    if options.search:
+        return measure_searches(options)
     layers = [each for each in RESNET_18 if each.offloaded]
     warm = layers[0]
     measure_layer(warm.vta, warm.shape, warm.spec, argparse.Namespace(
@@ -142,6 +147,10 @@ def measure(options: argparse.Namespace) -> Outcome:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", default="base", help="a preset or a file (base)")
     parser.add_argument("--batch", type=int, default=64, help="candidates of each layer (64)")
+    parser.add_argument("--search", metavar="FILE", help="compare searches instead; measurements "
+                                                         "go to this store")
+    parser.add_argument("--points", type=int, default=2000,
+                        help="with --search: schedules of each layer (2000)")
 
 
 if __name__ == "__main__":

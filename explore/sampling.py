@@ -76,6 +76,7 @@ STAR_VALUES: dict[str, tuple[int, ...]] = {
     "inp_bytes": (2 * KIB, 16 * KIB), "out_bytes": (2 * KIB, 16 * KIB),
     "uop_bytes": (2 * KIB, 16 * KIB),
 }
+STAR_MACS, STAR_LANES = 256, 16         # of mixed configurations, at most
 CENTRES = (PRESETS["tiny"], replace(PRESETS["tiny"], block_in=8, block_out=8, vector_cycles=2,
                                     acc_banks=2, wgt_bytes=16 * KIB, tables=TABLES),
            replace(PRESETS["tiny"], batch=2, block_in=8, bus_bits=128, acc_banks=1,
@@ -104,24 +105,54 @@ def sample_configs(count: int, seed: int, design: str = "sobol") -> list[Config]
 
 
 def star_configs(count: int) -> list[Config]:
-    """Small centres, and behind each the configurations that differ from it in one field; then
-    those that differ in two, as many as are left."""
-    found: dict[Config, None] = {}
-    for around in (CENTRES, found):
-        for config in list(around):
-            found.setdefault(config)
-            for field, values in STAR_VALUES.items():
-                for value in values:
-                    with suppress(ConfigError):
-                        found.setdefault(replace(config, **{field: value}))
-        if len(found) >= count:
-            break
+    """Configurations to synthesize: the first centre and those that differ from it in one field;
+    then those of the other centres in turn with ones that mix the values of all fields."""
+    first, *others = ([centre, *_neighbours(centre)] for centre in CENTRES)
+    found: dict[Config, None] = dict.fromkeys(first)
+    mixed = _mixed_configs()
+    for config in (each for star in others for each in star):
+        found.setdefault(config)
+        found.setdefault(next(mixed))
+    while len(found) < count:
+        found.setdefault(next(mixed))
     return list(found)[:count]
+
+
+def _neighbours(centre: Config) -> Iterator[Config]:
+    """Configurations that differ from a centre in one field."""
+    for field, values in STAR_VALUES.items():
+        for value in values:
+            with suppress(ConfigError):
+                yield replace(centre, **{field: value})
+
+
+def _mixed_configs() -> Iterator[Config]:
+    """Any of the values for each field, by Sobol points: no larger than is synthesized soon."""
+    for row in unit_points("sobol", len(STAR_VALUES), 64, 0):
+        chosen = {field: pick(values, float(at))
+                  for (field, values), at in zip(STAR_VALUES.items(), row, strict=True)}
+        with suppress(ConfigError):
+            config = replace(CENTRES[0], **chosen)
+            if config.macs_per_cycle <= STAR_MACS and config.alu_lanes <= STAR_LANES:
+                yield config
 
 
 def choose_config(row: Sequence[float]) -> Config:
     """The configuration at a point of the unit cube."""
     return Config(**_choose(CONFIG_FIELDS, row))
+
+
+def locate_config(config: Config) -> list[float] | None:
+    """A point at which `choose_config` finds these values; None if one is not among the choices."""
+    chosen: dict[str, int] = {}
+    row = []
+    for name, legal in CONFIG_FIELDS.items():
+        chosen[name] = getattr(config, name)
+        values = list(legal(chosen))
+        if chosen[name] not in values:
+            return None
+        row.append((values.index(chosen[name]) + 0.5) / len(values))
+    return row
 
 
 def sample_memories(count: int, seed: int, design: str = "sobol") -> list[MemoryTiming]:

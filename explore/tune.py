@@ -15,14 +15,14 @@ from ..base.errors import MicrotronError
 from ..compiler.compile import compile_op
 from ..compiler.network.network import AcceleratorStep, Network
 from ..compiler.operators.catalogue import operator_of
-from ..compiler.operators.choice import candidates, rank_candidates
+from ..compiler.operators.choice import candidates, estimates
 from ..compiler.operators.description import Description
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
 from ..runtime.models.compilation import ModelOptions, compile_to_network
 from ..sim.simulated_cost import SimulatedCost
 from .distributed.pool import Pool, SerialPool
-from .features import estimate_of, features_of, steps_of
+from .features import features_of, steps_of
 from .layer_sources import can_schedule
 from .measure import measure_all
 from .points import LayerPoint, Schedule
@@ -31,6 +31,7 @@ from .records import Records
 from .search import METHODS, Space, run_search
 
 LARGEST_SPACE = 1024        # schedules of a layer that are looked at, the best estimates
+MOST_STEPS = 1024           # of a schedule
 WORTH = 0.999               # of the cycles before: what gains less is not tried in the stream
 Tell = Callable[[str], None]
 
@@ -109,29 +110,34 @@ class LayerQuestion:
 
 def prepare_layer(asked: LayerQuestion) -> Iterator[tuple[Schedule, Space]]:
     """A task of a pool: the compiler's choice, and the schedules to search."""
-    layer, config, memory = asked.layer, asked.config, asked.memory
-    kernel = compile_op(layer, config, cost=SimulatedCost(memory), memory=memory)
-    first = Schedule(kernel.form.number, kernel.knobs)
+    first = compiler_choice(asked)
     yield first, schedule_space(asked, first)
 
 
-def schedule_space(asked: LayerQuestion, first: Schedule) -> Space:
-    """Schedules that leave nothing to the host, in the order of their estimates."""
+def compiler_choice(asked: LayerQuestion) -> Schedule:
+    """What the compiler makes of a layer, with exact cycles as its measure."""
+    kernel = compile_op(asked.layer, asked.config, cost=SimulatedCost(asked.memory),
+                        memory=asked.memory)
+    return Schedule(kernel.form.number, kernel.knobs)
+
+
+def schedule_space(asked: LayerQuestion, first: Schedule, most: int = LARGEST_SPACE) -> Space:
+    """Schedules that leave nothing to the host, those with the best estimates if there are more
+    than so many. What is expected of each is what a cost model says, or the recurrence."""
     layer, config, memory = asked.layer, asked.config, asked.memory
     operator = operator_of(layer)
-    forms = [form for form in operator.forms_of(layer, config) if form.handicap == 1]
-    found = [Schedule(form.number, knobs) for form in forms
-             for knobs in candidates(operator.template, form)]
-    if len(found) > LARGEST_SPACE:
-        found = [Schedule(each.form.number, each.knobs)
-                 for form in forms
-                 for each in rank_candidates(operator.template, [form], memory)]
-    found = list(dict.fromkeys([first, *found]))
+    found = {first: 0.0}
+    for form in operator.forms_of(layer, config):
+        if form.handicap == 1:
+            for knobs, cycles in zip(candidates(operator.template, form),
+                                     estimates(operator.template, form, memory), strict=True):
+                found.setdefault(Schedule(form.number, knobs), cycles)
     points = [LayerPoint(layer, config, memory, each) for each in found]
-    points = [points[0], *(each for each in points[1:] if steps_of(each) <= LARGEST_SPACE)]
-    expected = (asked.model.predict_points(points) if asked.model else
-                np.array([estimate_of(point) for point in points]))
+    points = [points[0], *(each for each in points[1:] if steps_of(each) <= MOST_STEPS)]
+    points = sorted(points, key=lambda each: found[each.schedule])[:most]
     rows = [features_of(point) for point in points]
+    expected = (asked.model.predict_points(points) if asked.model else
+                np.exp2([row["pipeline"] for row in rows]))
     return Space([point.schedule for point in points], expected, matrix_of(rows, list(rows[0])))
 
 

@@ -50,6 +50,9 @@ def explore(
         store: Annotated[Path | None, typer.Option(
             "--records", metavar="FILE", help="Store of measurements: nothing in it is simulated "
                                               "again. [default: in the folder]")] = None,
+        study: Annotated[str | None, typer.Option(
+            metavar="URL", help="Storage of Optuna, as sqlite:///study.db, that several searchers "
+                                "share; give each a --seed of its own.")] = None,
         workers: Workers = 1,
         scheduler: Scheduler = None,
         report: ReportFile = None,
@@ -64,9 +67,10 @@ def explore(
     Example: microtron explore examples/digits/digits.onnx --board ulx3s --budget 64
     """
     from ...base.progress import report_progress
-    from ...explore.codesign.codesign_search import Exploration, finish, import_optuna, search
+    from ...explore.codesign.codesign_search import Exploration, finish, search
     from ...explore.codesign.codesign_search import measure as measure_exactly
     from ...explore.codesign.front_files import name_points, row_of, write_front
+    from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool
     from ...explore.records import Records
@@ -94,7 +98,7 @@ def explore(
             if reference is not None:
                 tell(f"simulating {baseline}")
                 before = measure_exactly(Exploration(question), reference, records)
-            search(found, trials=trials, until=until, tell=tell, pool=pool)
+            search(found, trials=trials, until=until, tell=tell, pool=pool, storage=study)
             finish(found, records, finalists=finalists, until=until, tell=tell, pool=pool,
                    show=lambda now: write_front(output, now, mhz))
     if not found.front:

@@ -5,8 +5,9 @@
     exact       the predicted front is compiled and simulated, and its own front is the answer
 
 Areas are predicted throughout. A trial is a point of the unit cube, from which fields are chosen
-one after another among values that are legal with those before: no trial is illegal. The bus is as
-wide as that of the board's preset, with which its memory was measured.
+one after another among values that are legal with those before: no trial is illegal. Presets are
+the first trials. The bus is as wide as that of the board's preset, with which its memory was
+measured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from types import ModuleType
+from typing import Any
 
 from ...base.checked_values import near_misses, quote
 from ...base.errors import MicrotronError
@@ -29,6 +30,7 @@ from ..records import Records
 from ..sampling import CONFIG_FIELDS, choose_config
 from .board_budget import Budget, UnfitError
 from .front import Front, Point, dominates, pareto_front
+from .study import POPULATION, WORST, begun_trials, open_study
 from .workload import (
     Prediction,
     Task,
@@ -40,8 +42,6 @@ from .workload import (
 )
 
 OBJECTIVES = ("latency", "lut", "register", "dsp", "bram")
-POPULATION = 32
-WORST = 1e18                # what a trial is told that has no value
 Tell = Callable[[str], None]
 Predicted = Mapping[Config, float | CompileError]       # cycles, or why there are none
 
@@ -89,32 +89,46 @@ class Exploration:
 
 
 def search(found: Exploration, *, trials: int | None, until: float | None = None,
-           tell: Tell = lambda doing: None, pool: Pool | None = None) -> None:
-    """Rank so many configurations by predictions, or as many as the time allows."""
-    pool, optuna = pool or SerialPool(), import_optuna()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    objectives = found.question.objectives
-    bus_bits = PRESETS[found.question.budget.board.preset].bus_bits
-    study = optuna.create_study(
-        directions=["minimize"] * len(objectives),
-        sampler=optuna.samplers.NSGAIISampler(population_size=POPULATION,
-                                              seed=found.question.seed))
-    while trials is None or found.trials < trials:
-        size = POPULATION if trials is None else min(POPULATION, trials - found.trials)
+           tell: Tell = lambda doing: None, pool: Pool | None = None,
+           storage: str | None = None) -> None:
+    """Rank so many configurations by predictions, or as many as the time allows. With a storage
+    of Optuna, trials of all who search there count, and are known to all."""
+    pool, question = pool or SerialPool(), found.question
+    bus_bits = PRESETS[question.budget.board.preset].bus_bits
+    study = open_study(question, storage)
+    while (size := _next_generation(found, study, trials)) > 0:
         asked = [study.ask() for _ in range(size)]
-        configs = [replace(choose_config([trial.suggest_float(name, 0.0, 1.0)
-                                          for name in CONFIG_FIELDS]), bus_bits=bus_bits)
-                   for trial in asked]
+        configs = [_config_of([trial.suggest_float(name, 0.0, 1.0) for name in CONFIG_FIELDS],
+                              bus_bits) for trial in asked]
         known = _predict_ahead(found, configs, pool)
         for trial, config in zip(asked, configs, strict=True):
             if until is not None and time.monotonic() >= until:
                 return
             point = _predict(found, config, known)
-            study.tell(trial, [WORST] * len(objectives) if point is None else
-                       list(point.values(objectives)))
+            study.tell(trial, [WORST] * len(question.objectives) if point is None else
+                       list(point.values(question.objectives)))
             found.trials += 1
             tell(f"trial {found.trials}{f' of {trials}' if trials else ''}: "
                  f"{len(found.predicted)} fit, {sum(found.rejected.values())} rejected")
+
+
+def _next_generation(found: Exploration, study: Any, trials: int | None) -> int:
+    """How many trials come next, after a look at those of others."""
+    done = begun_trials(study)
+    bus_bits = PRESETS[found.question.budget.board.preset].bus_bits
+    latency = found.question.objectives.index("latency")
+    if len(done) > found.trials:                # somebody else searches, too
+        for trial in done:
+            if trial.values and trial.values[latency] < WORST:
+                config = _config_of([trial.params[name] for name in CONFIG_FIELDS], bus_bits)
+                if config not in found.predicted:
+                    found.predicted[config] = Point(config, trial.values[latency],
+                                                    found.question.budget.area(config))
+    return POPULATION if trials is None else min(POPULATION, trials - len(done))
+
+
+def _config_of(row: Sequence[float], bus_bits: int) -> Config:
+    return replace(choose_config(row), bus_bits=bus_bits)
 
 
 def _predict_ahead(found: Exploration, configs: Sequence[Config], pool: Pool) -> Predicted:
@@ -213,13 +227,3 @@ def spread(points: Sequence[Point], most: int) -> list[Point]:
         return list(points)
     steps = max(1, most - 1)
     return [points[round(number * (len(points) - 1) / steps)] for number in range(most)]
-
-
-def import_optuna() -> ModuleType:
-    try:
-        import optuna
-    except ImportError:
-        raise MicrotronError("searches of configurations need Optuna, which is not installed: "
-                             "pip install 'microtron[explore]'") from None
-    found: ModuleType = optuna
-    return found

@@ -133,13 +133,17 @@ def test_a_unit_is_synthesized_once_and_areas_are_recorded(tmp_path, monkeypatch
     assert [row.config for row in read_areas([tmp_path / "areas.csv"])] == configs
 
 
-def test_stars_differ_from_a_centre_in_one_field():
-    found = star_configs(60)
-    assert len(set(found)) == 60
+def test_stars_differ_from_a_centre_in_one_field_and_mixes_in_many():
+    found = star_configs(120)
+    assert len(set(found)) == 120
+    assert star_configs(40) == found[:40]
     assert [config for config in found if config in CENTRES] == list(CENTRES)
-    for config in found:
-        assert min(sum(getattr(config, name) != getattr(centre, name) for name in STAR_VALUES)
-                   for centre in CENTRES) <= 1
+    distances = [min(sum(getattr(config, name) != getattr(centre, name) for name in STAR_VALUES)
+                     for centre in CENTRES) for config in found]
+    assert max(distances[:20]) == 1
+    assert sum(distance > 3 for distance in distances) > 30
+    for config, distance in zip(found, distances, strict=True):
+        assert distance <= 1 or (config.macs_per_cycle <= 256 and config.alu_lanes <= 16)
 
 
 def synthetic(configs):

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,15 @@ from microtron.base.notebooks import figure
 from microtron.base.notebooks.figure import has_matplotlib
 from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.fit import check_fits
+from microtron.compiler.operators.dense.dense import Dense
 from microtron.explore.area.area_counts import KINDS, area_features
 from microtron.explore.area.area_model import AreaRow, fit_area
 from microtron.explore.codesign.board_budget import Budget, UnfitError
-from microtron.explore.codesign.codesign_search import spread
+from microtron.explore.codesign.codesign_search import Exploration, Question, search, spread
 from microtron.explore.codesign.front import Point, dominates, pareto_front
-from microtron.explore.codesign.workload import exact_cycles, read_tasks
+from microtron.explore.codesign.workload import Task, exact_cycles, read_tasks
 from microtron.explore.records import Records
-from microtron.explore.sampling import sample_configs
+from microtron.explore.sampling import choose_config, locate_config, sample_configs
 from microtron.isa.config import PRESETS
 from microtron.isa.config_files import load_config
 from microtron.isa.memory_timing import MemoryTiming
@@ -110,6 +112,37 @@ def test_a_list_of_layers_takes_what_its_layers_take(tmp_path):
         assert exact_cycles([task], config, memory, records) == sum(alone)      # it is known
 
 
+def test_searchers_share_a_study(areas, tmp_path):
+    layers = {Dense(rows=4, inputs=64, outputs=width): 2 for width in (16, 64)}
+    task = Task(tmp_path, 1.0, "", layers)
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    found = []
+    for seed, trials in ((1, 20), (2, 50)):
+        question = Question(tasks=[task], memory=MemoryTiming(), seed=seed,
+                            budget=Budget(find_board("ulx3s"), areas))
+        found.append(Exploration(question))
+        search(found[-1], trials=trials, storage=storage)
+    first, second = found
+    assert (first.trials, second.trials) == (20, 30)
+    assert first.predicted.items() <= second.predicted.items()
+    assert len(second.predicted) > len(first.predicted)
+    other = Exploration(replace(question, objectives=("latency", "lut")))
+    search(other, trials=4, storage=storage)            # a study of its own
+    assert other.trials == 4
+
+
+def test_presets_are_the_first_trials(areas, tmp_path):
+    task = Task(tmp_path, 1.0, "", {Dense(rows=4, inputs=64, outputs=16): 1})
+    found = Exploration(Question(tasks=[task], memory=MemoryTiming(),
+                                 budget=Budget(find_board("ulx3s"), areas)))
+    search(found, trials=len(PRESETS))
+    located = {config for config in PRESETS.values() if locate_config(config) is not None}
+    assert PRESETS["small"] in located
+    assert PRESETS["small"] in found.predicted
+    for config in located:
+        assert choose_config(locate_config(config)) == config
+
+
 @pytest.fixture(scope="module")
 def explored(areas, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explored")
@@ -190,6 +223,7 @@ def test_the_same_seed_finds_the_same_and_simulates_nothing_again(explored, monk
     (("--board", "ulx3s", "--weights", "none"), "weights are 'none'"),
     (("--board", "ulx3s", "--budget", "soon"), "budget is 'soon'"),
     (("--board", "ulx3s", "--baseline", "tinny"), "tinny"),
+    (("--board", "ulx3s", "--study", "study.db"), "--study is 'study.db', which Optuna cannot"),
     (("--board", "ulx3s", "-o", DIGITS), "must be a folder, or a name for one"),
     (("--board", "ulx3s", "--report", "front.txt"), "a report is an .html file"),
     (("--board", "ulx3s", "-o", DIGITS / "front"), "cannot be made a folder: Not a directory"),
