@@ -16,8 +16,9 @@ from ..options import ReportFile, TableFile
 from .data import Budget, Scheduler, Seed, Workers
 
 if TYPE_CHECKING:
-    from ...explore.codesign.codesign_search import Exploration, Question
+    from ...explore.codesign.codesign_search import Exploration
     from ...explore.codesign.front import Point
+    from ...explore.codesign.question import Question
 
 OBJECTIVES = "latency,lut,dsp"
 
@@ -128,7 +129,7 @@ def ask(models: list[Path], board: str, objective: str = OBJECTIVES, weights: st
     from ...boards.facts.catalogue import find_board
     from ...explore.area.area_model import load_area_model, shipped_area_model
     from ...explore.codesign.board_budget import Budget as BoardBudget
-    from ...explore.codesign.codesign_search import Question
+    from ...explore.codesign.question import Question
     from ...explore.codesign.workload import read_tasks
     from ...explore.predictor import load_cost_model
     from ...isa.config import PRESETS

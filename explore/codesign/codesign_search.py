@@ -17,23 +17,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from ...base.checked_values import near_misses, quote
-from ...base.errors import MicrotronError
 from ...compiler.errors import CompileError
 from ...isa.config import PRESETS, Config
-from ...isa.memory_timing import MemoryTiming
 from ..distributed.pool import Pool, SerialPool
-from ..predictor import CostModel
 from ..records import Records
 from ..sampling import CONFIG_FIELDS, choose_config
-from .board_budget import Budget, UnfitError
+from .board_budget import UnfitError
 from .front import Front, Point, dominates, pareto_front
-from .study import POPULATION, WORST, begun_trials, open_study
+from .question import Question
+from .study import POPULATION, WORST, Study, begun_trials, open_study
 from .workload import (
     Prediction,
-    Task,
     exact_cycles,
     least_cycles,
     measure_configs,
@@ -41,30 +36,8 @@ from .workload import (
     predicted_cycles,
 )
 
-OBJECTIVES = ("latency", "lut", "register", "dsp", "bram")
 Tell = Callable[[str], None]
 Predicted = Mapping[Config, float | CompileError]       # cycles, or why there are none
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """What is searched."""
-
-    tasks: Sequence[Task]
-    budget: Budget
-    memory: MemoryTiming
-    objectives: Sequence[str] = ("latency", "lut", "dsp")
-    model: CostModel | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for each in self.objectives:
-            if each not in OBJECTIVES:
-                raise MicrotronError(f"objective is {quote(each)}, but must be one of "
-                                     f"{', '.join(OBJECTIVES)}{near_misses(each, OBJECTIVES)}")
-        if "latency" not in self.objectives or len(set(self.objectives)) != len(self.objectives):
-            raise MicrotronError(f"objectives are {', '.join(self.objectives)}, but must name "
-                                 f"latency and each at most once")
 
 
 @dataclass
@@ -112,7 +85,7 @@ def search(found: Exploration, *, trials: int | None, until: float | None = None
                  f"{len(found.predicted)} fit, {sum(found.rejected.values())} rejected")
 
 
-def _next_generation(found: Exploration, study: Any, trials: int | None) -> int:
+def _next_generation(found: Exploration, study: Study, trials: int | None) -> int:
     """How many trials come next, after a look at those of others."""
     done = begun_trials(study)
     bus_bits = PRESETS[found.question.budget.board.preset].bus_bits

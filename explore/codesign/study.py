@@ -3,29 +3,51 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from enum import Enum
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...isa.config import PRESETS
 from ..points import canonical
 from ..sampling import CONFIG_FIELDS, locate_config
-
-if TYPE_CHECKING:
-    from .codesign_search import Question
+from .question import Question
 
 POPULATION = 32
 WORST = 1e18                # what a trial is told that has no value
 
 
-def open_study(question: Question, storage: str | None) -> Any:     # Optuna's Study
+class Trial(Protocol):
+    """What is used of Optuna's."""
+
+    state: Enum
+    params: Mapping[str, float]
+    values: Sequence[float] | None
+
+    def suggest_float(self, name: str, low: float, high: float) -> float: ...
+
+
+class Study(Protocol):
+    """What is used of Optuna's."""
+
+    def ask(self) -> Trial: ...
+
+    def tell(self, trial: Trial, values: Sequence[float]) -> object: ...
+
+    def get_trials(self, *, deepcopy: bool) -> Sequence[Trial]: ...
+
+    def enqueue_trial(self, params: Mapping[str, float]) -> None: ...
+
+
+def open_study(question: Question, storage: str | None) -> Study:
     """The study of a question. Presets come first; a storage that has the study goes on with it."""
     optuna = import_optuna()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        study = optuna.create_study(
+        study: Study = optuna.create_study(
             directions=["minimize"] * len(question.objectives), storage=storage,
             study_name=None if storage is None else study_name(question), load_if_exists=True,
             sampler=optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=question.seed))
@@ -50,7 +72,7 @@ def study_name(question: Question) -> str:
     return f"microtron {hashlib.sha256(canonical(asked).encode()).hexdigest()[:16]}"
 
 
-def begun_trials(study: Any) -> list[Any]:
+def begun_trials(study: Study) -> list[Trial]:
     """Trials that somebody has asked for, done or not."""
     return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name != "WAITING"]
 

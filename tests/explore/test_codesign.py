@@ -19,8 +19,9 @@ from microtron.compiler.operators.dense.dense import Dense
 from microtron.explore.area.area_counts import KINDS, area_features
 from microtron.explore.area.area_model import AreaRow, fit_area
 from microtron.explore.codesign.board_budget import Budget, UnfitError
-from microtron.explore.codesign.codesign_search import Exploration, Question, search, spread
+from microtron.explore.codesign.codesign_search import Exploration, search, spread
 from microtron.explore.codesign.front import Point, dominates, pareto_front
+from microtron.explore.codesign.question import Question
 from microtron.explore.codesign.workload import Task, exact_cycles, read_tasks
 from microtron.explore.records import Records
 from microtron.explore.sampling import choose_config, locate_config, sample_configs

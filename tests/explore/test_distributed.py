@@ -13,7 +13,8 @@ from microtron import Dense, MicrotronError, load_config
 from microtron.boards.facts.catalogue import find_board
 from microtron.explore.area.area_model import shipped_area_model
 from microtron.explore.codesign.board_budget import Budget
-from microtron.explore.codesign.codesign_search import Exploration, Question, search
+from microtron.explore.codesign.codesign_search import Exploration, search
+from microtron.explore.codesign.question import Question
 from microtron.explore.codesign.workload import Task
 from microtron.explore.dataset import Design, collect
 from microtron.explore.distributed.pool import DaskPool, SerialPool, open_pool
