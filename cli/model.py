@@ -86,7 +86,8 @@ def compile_(
         report: ReportFile = None,
         schedules: Annotated[Path | None, typer.Option(
             metavar="FILE", help="Schedules that microtron tune found for this network and "
-                                 "configuration.")] = None,
+                                 "configuration, or the name of some that come with Microtron, "
+                                 "as resnet8_slim.")] = None,
         dump: Annotated[Path | None, typer.Option(
             "--dump-passes", metavar="DIR", help="Folder for the graph after each pass, as ONNX "
                                                  "files that Netron shows.")] = None,
@@ -251,9 +252,9 @@ def _compile(path: Path, config: str, fixed: ModelInputs, memory: str, *,
 
     given = None
     if schedules is not None:
-        from ..explore.schedule_files import read_schedules
+        from ..explore.schedule_files import find_schedules, read_schedules
         from ..isa.config_files import load_config
-        given = read_schedules(schedules, load_config(config or "base"))
+        given = read_schedules(find_schedules(schedules), load_config(config or "base"))
     with report_progress(f"reading {path}") as tell:
         if fixed.quantizes:
             return compiled(quantized_graph(path, fixed, tell), config or "base",

@@ -23,6 +23,7 @@ FORMAT = "microtron schedules"
 VERSION = 1
 MOST_CHARACTERS = 16 << 20
 PARTS = ("layer", "form", "knobs")
+SHIPPED = Path(__file__).parent / "schedules"           # of networks that benchmarks know
 
 
 def write_schedules(path: Path, config: Config, schedules: Mapping[Description, Schedule],
@@ -32,6 +33,16 @@ def write_schedules(path: Path, config: Config, schedules: Mapping[Description, 
                "layers": [{"layer": describe(layer), **each.to_json()}
                           for layer, each in schedules.items()]}
     write_atomically(path, f"{json.dumps(content, indent=1)}\n".encode())
+
+
+def shipped_schedules() -> dict[str, Path]:
+    """Files of schedules that come with Microtron, by their names."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.json"))}
+
+
+def find_schedules(given: Path) -> Path:
+    """A file, or one that comes with Microtron, by its name."""
+    return given if given.exists() else shipped_schedules().get(str(given), given)
 
 
 def read_schedules(path: Path, config: Config) -> dict[Description, tuple[int, object]]:

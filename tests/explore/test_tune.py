@@ -3,14 +3,20 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from microtron import PRESETS, MicrotronError, compile, load, simulate
-from microtron.explore.points import Schedule, parse_point
+from microtron.explore.points import Schedule, parse_config, parse_point
 from microtron.explore.records import Records
-from microtron.explore.schedule_files import read_schedules, write_schedules
+from microtron.explore.schedule_files import (
+    find_schedules,
+    read_schedules,
+    shipped_schedules,
+    write_schedules,
+)
 from microtron.explore.search import Space, run_search
 from microtron.explore.tune import (
     LayerQuestion,
@@ -22,7 +28,7 @@ from microtron.explore.tune import (
 )
 from microtron.isa.memory_timing import MemoryTiming
 from tests.command import bad, good
-from tests.models import ROOT
+from tests.models import ROOT, model_path, needs_models
 
 MEMORY = MemoryTiming()
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
@@ -199,3 +205,33 @@ def test_commands_refuse_bad_input_in_one_line(tmp_path):
         "compile", DIGITS, "-o", "d.mt", "--schedules", "none.json", cwd=tmp_path)
     assert not list(tmp_path.iterdir())
 
+
+
+def shipped_facts(name):
+    return json.loads(shipped_schedules()[name].read_text(encoding="utf-8"))
+
+
+def test_schedules_that_come_with_microtron_are_found_by_name(tmp_path, monkeypatch):
+    assert "resnet8_slim" in shipped_schedules()
+    for name, path in shipped_schedules().items():
+        facts = shipped_facts(name)
+        found = read_schedules(find_schedules(Path(name)), parse_config(facts["config"]))
+        assert len(found) == len(facts["layers"]) > 0
+        assert facts["after"] < facts["before"]
+        assert find_schedules(Path(name)) == path
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "resnet8_slim").touch()
+    assert find_schedules(Path("resnet8_slim")) == Path("resnet8_slim")         # a file comes first
+    assert find_schedules(Path("resnet9_slim")) == Path("resnet9_slim")
+
+
+@pytest.mark.soak
+@needs_models
+@pytest.mark.parametrize("name", shipped_schedules())
+def test_schedules_that_come_with_microtron_give_the_cycles_they_state(name):
+    facts = shipped_facts(name)
+    config = parse_config(facts["config"])
+    for given, cycles in ((None, "before"), (read_schedules(shipped_schedules()[name], config),
+                                             "after")):
+        model = compile(model_path(facts["network"]), config, memory=MEMORY, schedules=given)
+        assert cycles_of(model) == facts[cycles]
