@@ -133,7 +133,7 @@ class Description(KeywordsChecked):
         raise self.wrong(name, value, f"one of {', '.join(each.name.lower() for each in kind)}")
 
     def _range(self, name: str) -> tuple[int, int]:
-        metadata = next(each.metadata for each in fields(self) if each.name == name)
+        metadata = self.__dataclass_fields__[name].metadata
         return metadata["low"], metadata["high"]
 
     def check_bounds(self, low: str, high: str) -> None:

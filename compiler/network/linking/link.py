@@ -25,6 +25,7 @@ from ....isa.instructions import (
     Buffer,
     Gemm,
     GemmFlags,
+    Instruction,
     Load,
     Opcode,
     Requantize,
@@ -43,7 +44,7 @@ from ...graph.types import Array
 from .dram_places import Grid, Place
 from .interleave_layers import interleave
 from .micro_ops import micro_ops_of, modes
-from .on_chip import OnChip, plan_on_chip, rewrite_layer
+from .on_chip import OnChip, Stay, plan_on_chip, rewrite_layer
 
 INDICES = 1 << INDEX_BITS   # of tiles, or rows of weights, that a micro-op can name
 MICRO_OPS, CONSTANTS, INPUTS, OUTPUTS, ARENA = range(5)
@@ -155,6 +156,7 @@ def _fresh(name: str, taken: Mapping[str, int]) -> str:
 
 
 Moves = dict[Buffer, int]           # how far tiles are moved in each scratchpad
+FixedMoves = tuple[tuple[Buffer, int], ...]
 
 
 def _moves(program: Program, config: Config, before: Moves) -> Moves:
@@ -175,24 +177,42 @@ def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     """The instructions of a layer where they belong in the whole, without its end. The second of
     two at the same time has the second half of the tables."""
     stays = stays or OnChip()
-    code: Stream = layer.program.code.copy()
+    code = _move_tiles(layer.program, tuple(moves.items()), TABLES // 2 if second else 0).copy()
     places = _places(layer, moves, micro_ops, constants, stays)
+    found = [places[segment.name] for segment in layer.program.segments]
+    offsets = np.array([each.offset for each in found], np.uint32)
+    numbers = np.array([each.segment for each in found], np.uint8)
     for kind in (Load, Store):
-        words, here = code.view(kind.dtype()), np.flatnonzero(code["opcode"] == kind.opcode)
-        found = [places[segment.name] for segment in layer.program.segments]
+        words, here = code.view(kind.dtype()), _positions(layer.program, kind)
         segments = words["segment"][here]
-        words["offset"][here] += np.array([each.offset for each in found], np.uint32)[segments]
-        words["segment"][here] = np.array([each.segment for each in found], np.uint8)[segments]
-        steps = np.array([moves[buffer.scratchpad] for buffer in Buffer], np.uint16)
-        words["sram"][here] += steps[words["buffer"][here]]
-    for products in (Gemm, Window):
-        here = code["opcode"] == products.opcode
-        code.view(products.dtype())["uop"][here] += np.uint16(moves[Buffer.UOP])
-    for lanes in (Alu, AluI, Requantize):
-        _move_lanes(code, lanes, moves)
-    _move_tables(code, moves, TABLES // 2 if second else 0)
+        words["offset"][here] += offsets[segments]
+        words["segment"][here] = numbers[segments]
     code = rewrite_layer(code, layer, stays)
     return _constants_first(code[code["opcode"] != Opcode.SYNC])
+
+
+@lru_cache(REMEMBERED)
+def _move_tiles(program: Program, moves: FixedMoves, first_table: int) -> Stream:
+    """The instructions of a layer for tiles that were moved, and for tables from one on. A layer is
+    tried in many streams, but in few places."""
+    code, steps = program.code.copy(), dict(moves)
+    moved = np.array([steps[buffer.scratchpad] for buffer in Buffer], np.uint16)
+    for kind in (Load, Store):
+        words, here = code.view(kind.dtype()), _positions(program, kind)
+        words["sram"][here] += moved[words["buffer"][here]]
+    for products in (Gemm, Window):
+        code.view(products.dtype())["uop"][_positions(program, products)] += np.uint16(
+            steps[Buffer.UOP])
+    for lanes in (Alu, AluI, Requantize):
+        _move_lanes(code, lanes, steps)
+    _move_tables(code, steps, first_table)
+    return code
+
+
+@lru_cache(4 * REMEMBERED)
+def _positions(program: Program, kind: type[Instruction]) -> Array:
+    """Where a program has instructions of a kind."""
+    return np.flatnonzero(program.code["opcode"] == kind.opcode)
 
 
 def _constants_first(code: Stream) -> Stream:
@@ -234,7 +254,7 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     places = {}
     for segment in layer.program.segments:
         if segment.name == NAMES[MICRO_OPS]:
-            data = _relocate_micro_ops(layer.program, moves, stays)
+            data = _relocate_micro_ops(layer.program, tuple(moves.items()), stays.taken)
             places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
         elif segment.name in layer.constants:
             data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
@@ -244,12 +264,13 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     return places
 
 
-def _relocate_micro_ops(program: Program, moves: Moves, stays: OnChip) -> bytes:
+@lru_cache(REMEMBERED)
+def _relocate_micro_ops(program: Program, fixed: FixedMoves, taken: Stay | None) -> bytes:
     """The micro-ops of a layer for tiles that were moved. Those of a depthwise product count groups
     of lanes and rows of weights, and some read results as activations."""
-    words, config = micro_ops_of(program).copy(), program.config
+    words, config, moves = micro_ops_of(program).copy(), program.config, dict(fixed)
     flags = modes(program)
-    depthwise, taken = flags & GemmFlags.DEPTHWISE != 0, stays.taken
+    depthwise = flags & GemmFlags.DEPTHWISE != 0
     rows, groups = (np.where(depthwise, each, 1) for each in (config.block_out, config.acc_groups))
     # In groups of lanes, which both kinds of tiles have.
     inp, out = config.inp_groups * moves[Buffer.INP], config.acc_groups * moves[Buffer.OUT]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ....isa.instructions import AluI, Opcode, Requantize
-from ....isa.stream import Stream, join
+from ....isa.stream import Stream, from_bytes, join
 from ...graph.types import Array
 
 Triple = tuple[int, int, int]
 
 KINDS: dict[int, type[AluI | Requantize]] = {Opcode.ALUI: AluI, Opcode.REQUANTIZE: Requantize}
+REMEMBERED = 4096           # instructions and where they write
 FARTHEST = (1 << 15) - 1    # tiles that a loop goes in one step
 
 
@@ -30,17 +32,25 @@ def retarget(word: Stream, tiles: Array) -> Stream | None:
     """An instruction, as a stream of one, that writes these tiles in the order of its iterations:
     one or, if three loops do not reach all of them so, one for each iteration of the outer loop.
     None if that is not enough, or if what it reads moves with what it writes."""
+    found = _retarget(word.tobytes(), tiles.astype(np.int64).tobytes())
+    return None if found is None else from_bytes(found)
+
+
+@lru_cache(REMEMBERED)
+def _retarget(encoded: bytes, places: bytes) -> bytes | None:
+    """The same as bytes: layers are tried in many streams, and mostly in the same places."""
+    word, tiles = from_bytes(encoded), np.frombuffer(places, np.int64)
     kind = KINDS.get(int(word["opcode"][0]))
     if kind is None:
         return None
     shaped = tiles.reshape(*word.view(kind.dtype())["loops"][0])
     whole = _retarget_one(word, kind, shaped)
     if whole is not None:
-        return whole
+        return whole.tobytes()
     parts = [_retarget_one(_iteration(word, kind, number), kind, shaped[number:number + 1])
              for number in range(len(shaped))]
     found = [each for each in parts if each is not None]
-    return join(found) if len(found) == len(parts) else None
+    return join(found).tobytes() if len(found) == len(parts) else None
 
 
 def _iteration(word: Stream, kind: type[AluI | Requantize], number: int) -> Stream:
