@@ -37,6 +37,19 @@ class Target:
         return self.triple.startswith("aarch64") or self.cpu in ("x86-64-v3", "cortex-a9") or (
             self.triple.startswith("x86_64") and "+f16c" in self.features.split(","))
 
+    @property
+    def saturates(self) -> bool:
+        """Whether what converts floats to integers saturates, and makes 0 of NaN."""
+        return not self.triple.startswith("x86_64")
+
+    @property
+    def adds_byte_products(self) -> bool:
+        """Whether there is an x86 instruction that adds four products of bytes, unsigned times
+        signed ones, to a number of 32 bits."""
+        features = self.features.split(",")
+        return self.triple.startswith("x86_64") and (
+            "+avxvnni" in features or {"+avx512vnni", "+avx512vl"} <= {*features})
+
     def lanes(self, size: int) -> int:
         """Numbers of so many bytes that a vector holds; 1 if there are no vectors."""
         return max(1, self.vector_bytes // size)
@@ -76,7 +89,8 @@ def host() -> Target:
 
 
 def _vector_bytes(features: Any) -> int:
-    """Wider vectors than 32 bytes make some processors slower, and are left alone."""
+    if all(features.get(each) for each in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+        return 64
     return 32 if features.get("avx2") else 16
 
 

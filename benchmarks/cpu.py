@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from common import Column, Outcome, factor, main, quantity
-from cpu_cases import NETWORKS, Case, cases
+from cpu_cases import NETWORKS, Array, Case, cases
 
 from microtron.base.processor import host
 from microtron.compiler.cpu.cpu_part import compile_part
@@ -57,13 +57,17 @@ def measure_case(case: Case, seconds: float) -> dict[str, Any]:
 def check(case: Case, calls: list[Call]) -> None:
     """Refuse to compare different results. Quantized ones may be one apart: ONNX Runtime rounds
     scaled sums as real numbers."""
-    found, expected = (np.asarray(next(iter(each.values())) if isinstance(each, dict) else each[0])
-                       for each in (call() for call in calls))
+    names = [each.name for each in case.model.graph.output]
+    for name, one, other in zip(names, map(calls[0]().get, names), calls[1](), strict=True):
+        _check_result(f"{case.name}: {name}", np.asarray(one), np.asarray(other))
+
+
+def _check_result(name: str, found: Array, expected: Array) -> None:
     whole = found.dtype.kind in "iu"
     near = {"rtol": 0, "atol": 1} if whole else {
         "rtol": 1e-3, "atol": 1e-4 * float(np.abs(expected).max(initial=1))}
     np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64),
-                               err_msg=case.name, **near)
+                               err_msg=name, **near)
 
 
 def alternating(calls: list[Call], seconds: float) -> list[float]:

@@ -76,7 +76,7 @@ EMULATED = {
     "x86-64-v2": _x86("x86-64-v2", "Nehalem"),                      # SSE4.2
     "x86-64-avx": _x86("sandybridge", "SandyBridge"),               # AVX, but no F16C and FMA
     "x86-64-v3": Emulated(TARGETS["x86-64"], "Haswell-noTSX"),      # AVX2
-    "x86-64-v4": _x86("x86-64-v4", "", "+fma,+f16c", 32),           # AVX-512
+    "x86-64-v4": _x86("x86-64-v4", "", "+fma,+f16c", 64),           # AVX-512
     "aarch64": Emulated(TARGETS["aarch64"], "cortex-a53"),
     "aarch64-dot": Emulated(replace(TARGETS["aarch64"], name="neoverse-n1", cpu="neoverse-n1",
                                     features="+dotprod,+fullfp16"), "neoverse-n1"),

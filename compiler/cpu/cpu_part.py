@@ -6,7 +6,7 @@ expression. Constants are kept once, as they are; scratch buffers share memory o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,14 +102,13 @@ class _Builder:
                            {each: self.buffers[each] for each in operands})
             self._take(steps_of(nest.body, self._kernel_name(), name))
             return
-        found = as_expression(self.graph, name, {each: self._tensor(each) for each in operands})
+        found = self._lower(name, operands)
         if isinstance(found, Scheduled):
             waiting = any(each in self.pending for each in operands)
             for each in operands:
                 self._in_memory(each)
             if waiting:             # then it is another expression that reads them from memory
-                found = as_expression(self.graph, name,
-                                      {each: self._tensor(each) for each in operands})
+                found = self._lower(name, operands)
             assert isinstance(found, Scheduled)
             schedule = Schedule(found.tensor)
             found.schedule(schedule, self.target)
@@ -118,6 +117,10 @@ class _Builder:
             self.pending[name] = found
         else:
             self._schedule(name, default_schedule(found, self.target))
+
+    def _lower(self, name: str, operands: Iterable[str]) -> Tensor | Scheduled:
+        return as_expression(self.graph, name, {each: self._tensor(each) for each in operands},
+                             self.target)
 
     def _is_handed_on(self, name: str, tensor: Tensor) -> bool:
         """Whether just one other node reads it, which may compute it on the way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...base.processor import Target
 from ..errors import CompileError
 from ..expression.tensor import Tensor
 from ..graph.graph import Graph, Node
@@ -34,11 +35,12 @@ def check_lowered(name: str, node: Node) -> None:
         raise NotLoweredError(name, node.operation, "there is no lowering for the CPU")
 
 
-def as_expression(graph: Graph, name: str, tensors: Mapping[str, Tensor]) -> Tensor | Scheduled:
-    """A node as an expression of others."""
+def as_expression(graph: Graph, name: str, tensors: Mapping[str, Tensor],
+                  target: Target) -> Tensor | Scheduled:
+    """A node as an expression of others, for a processor."""
     node = graph.nodes[name]
     operation = drop_empty_operands(graph, node.operation)
-    operands = [Operand(graph.type_of(each), tensors[each], graph.array(each))
+    operands = [Operand(graph.type_of(each), tensors[each], graph.array(each), target)
                 for each in operation.operands()]
     try:
         found = LOWERINGS[type(operation)](operation, node.type, *operands)

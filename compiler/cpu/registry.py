@@ -30,6 +30,7 @@ class Operand:
     type: TensorType
     tensor: Tensor              # of the type's shape and numbers
     array: Array | None = None  # its numbers, if they are constant
+    target: Target | None = None        # the processor, as far as it is known
 
 
 @dataclass(frozen=True)

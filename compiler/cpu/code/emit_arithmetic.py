@@ -210,18 +210,36 @@ def cast(writer: Writer, value: Value, dtype: str, *, fits_in_32: bool = False) 
             return _compare(writer, "!=", value, writer.constant(0.0, value.dtype, lanes))
         whole = "int32" if fits_in_32 and "64" not in dtype else (
             dtype if dtype == "uint64" else SATURATED)
-        to = writer.type(whole, lanes)
-        shape = f"v{lanes}" if lanes > 1 else ""
-        name = "fptoui" if whole == "uint64" else "fptosi"
-        text = writer.call(f"llvm.{name}.sat.{shape}{writer.scalar(whole)}."
-                           f"{suffix(writer, value)}", to, writer.operand(value))
-        return cast(writer, Value(text, whole, lanes), dtype)
+        return cast(writer, _to_integer(writer, value, whole), dtype)
     if dtype in FLOATS:
         name = "uitofp" if value.dtype in UNSIGNED else "sitofp"
         return writer.value(f"{name} {writer.operand(value)} to {kind}", dtype, lanes)
     if dtype == BOOL:
         return _compare(writer, "!=", value, writer.constant(0, value.dtype, lanes))
     return _resize_integer(writer, value, dtype)
+
+
+def _to_integer(writer: Writer, value: Value, dtype: str) -> Value:
+    """A float as int32, which it fits in, int64 or uint64, saturated; 0 for NaN."""
+    lanes, kind = value.lanes, writer.type(dtype, value.lanes)
+    if dtype == "uint64" or writer.saturates:
+        shape = f"v{lanes}" if lanes > 1 else ""
+        name = "fptoui" if dtype == "uint64" else "fptosi"
+        text = writer.call(f"llvm.{name}.sat.{shape}{writer.scalar(dtype)}."
+                           f"{suffix(writer, value)}", kind, writer.operand(value))
+        return Value(text, dtype, lanes)
+    # LLVM takes vectors apart to saturate them on x86-64.
+    zero = writer.constant(0.0, value.dtype, lanes)
+    known = select_lanes(writer, _compare(writer, "==", value, value), value, zero)
+    if dtype == "int32":
+        return writer.value(f"fptosi {writer.operand(known)} to {kind}", dtype, lanes)
+    limit = writer.constant(float(1 << 63), value.dtype, lanes)
+    low = writer.constant(-float(1 << 63), value.dtype, lanes)
+    fits = _compare(writer, "<", known, limit)
+    known = select_lanes(writer, fits, select_lanes(
+        writer, _compare(writer, "<", known, low), low, known), zero)
+    found = writer.value(f"fptosi {writer.operand(known)} to {kind}", dtype, lanes)
+    return select_lanes(writer, fits, found, writer.constant((1 << 63) - 1, dtype, lanes))
 
 
 def _resize_integer(writer: Writer, value: Value, dtype: str) -> Value:

@@ -72,7 +72,8 @@ class Module:
 
     def add(self, kernel: Kernel, places: Mapping[Buffer, int]) -> None:
         """A kernel whose buffers have these places in the table."""
-        writer = Writer(self.target.word_bits, converts_halves=self.target.converts_halves)
+        writer = Writer(self.target.word_bits, converts_halves=self.target.converts_halves,
+                        saturates=self.target.saturates)
         values = Values(writer, self.target)
         values.pointers = {each: f"%b{kernel.buffers.index(kernel.arguments.get(each, each))}"
                            for each in (*kernel.reads, *kernel.writes)}

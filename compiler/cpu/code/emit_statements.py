@@ -21,7 +21,7 @@ from ...nest.nest import (
 )
 from ...nest.places import weighted_sum
 from .emit_arithmetic import cast, operate
-from .emit_dot import DOT, add_dot
+from .emit_dot import DOTS, add_dot
 from .emit_values import Values
 from .writer import SIZES, Value
 
@@ -60,13 +60,14 @@ class Statements:
     def _emit_marked(self, marked: Marked) -> None:
         """Loops that a processor with vectors has instructions for."""
         loop = marked.body
-        if marked.intrinsic != DOT or not isinstance(loop, Loop):
-            raise CompileError(f"{marked.intrinsic} is no intrinsic of the CPU; there is {DOT}")
+        if marked.intrinsic not in DOTS or not isinstance(loop, Loop):
+            raise CompileError(f"{marked.intrinsic} is no intrinsic of the CPU; there are "
+                               f"{', '.join(DOTS)}")
         if marked.starts:
             self._loop(Loop(loop.axis, loop.body, LoopKind.VECTORIZED))
         elif self.values.target.vector_bytes and loop.axis.extent > 1:
             with self.values.anew():
-                add_dot(self.values, loop)
+                add_dot(self.values, loop, marked.intrinsic)
         else:
             self._loop(Loop(loop.axis, loop.body, LoopKind.UNROLLED))
 
@@ -91,11 +92,14 @@ class Statements:
 
         def emit_body() -> None:
             rest = self.values.axes[axis]
-            for loop in reversed(loops[1:]):
+            first, *others = [loop for loop in loops if loop.axis.extent > 1] or loops[:1]
+            for loop in loops:
+                self.values.axes[loop.axis] = "0"
+            for loop in reversed(others):
                 word, extent = self.writer.word, loop.axis.extent
                 self.values.axes[loop.axis] = self.writer.name(f"urem {word} {rest}, {extent}")
                 rest = self.writer.name(f"udiv {word} {rest}, {extent}")
-            self.values.axes[loops[0].axis] = rest
+            self.values.axes[first.axis] = rest
             self.add(loops[-1].body)
 
         self.emit_loop(Loop(axis, loops[-1].body), first, end, emit_body)

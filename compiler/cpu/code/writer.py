@@ -27,11 +27,12 @@ class Value:
 
 class Writer:
     """Appends instructions. `word_bits` is the size of an index; `converts_halves` says whether
-    there is an instruction between float16 and float32."""
+    there is an instruction between float16 and float32, and `saturates` whether that from floats to
+    integers does."""
 
-    def __init__(self, word_bits: int, *, converts_halves: bool) -> None:
+    def __init__(self, word_bits: int, *, converts_halves: bool, saturates: bool = True) -> None:
         self.word = f"i{word_bits}"
-        self.converts_halves = converts_halves
+        self.converts_halves, self.saturates = converts_halves, saturates
         self.entry: list[str] = []          # allocations, before everything else
         self.lines: list[str] = []
         self.declared: set[str] = set()     # functions of LLVM that are used

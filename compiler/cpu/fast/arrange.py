@@ -18,7 +18,6 @@ from ...expression.tensor import Tensor, compute
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule
 from ...schedule.stage import Stage
-from ..code.emit_dot import DOT
 from ..default_schedule import arrange, is_worth_inlining
 from .block import Block
 
@@ -44,7 +43,7 @@ class Blocked:
     block: Block
     before: Sequence[int] = ()      # axes that are outside of columns; the others are inside
     unrolled: int = 0               # reduce axes that are written out, from the last one
-    dot: bool = False               # the last reduce axis is that of four products of bytes
+    dot: str = ""                   # the intrinsic for the last reduce axis, of products of bytes
 
     def store(self) -> Tensor:
         """The sums, as whoever reads them is to see them: where columns do not fill blocks, they
@@ -97,12 +96,12 @@ class Blocked:
             stage.compute_whole(column)
         panel, lanes = stage.split(column, self.block.lanes)
         terms = [each for each in stage.leaves if each.reduces]
-        dot = terms and self.dot
+        dot = bool(terms and self.dot)
         loops = terms[:-1] if dot else terms
         stage.reorder(*others, panel, *loops, row, lanes, *(terms[-1:] if dot else ()))
         stage.unroll(row)
         if dot:
-            stage.tensorize(lanes, DOT)
+            stage.tensorize(lanes, self.dot)
         else:
             stage.vectorize(lanes)
             if terms and stage.tensor.dtype in FLOATS and target.multiplies_and_adds:

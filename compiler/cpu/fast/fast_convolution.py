@@ -16,21 +16,24 @@ from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.types import Array, Shape
 from ..registry import Operand
 from .arrange import ACROSS, Blocked, Sums
-from .block import Block, block_of
+from .block import Block, Registers, block_of, registers_of
 from .bytes import (
-    TERMS,
     Correction,
+    Terms,
     are_bytes,
-    copy_signed,
+    copy_left,
     per_column,
     round_up,
-    to_signed,
+    terms_for,
+    to_left,
     to_signed_array,
     zero_points,
 )
 from .fast_depthwise import depthwise_sums
 from .fast_window import Window
 
+MOST_TERMS = 4
+GROUPED = 16                    # lanes at most, of a convolution with groups
 FLOATS = {"float16": "float32", "float32": "float32"}
 Indices = tuple[Expression, ...]
 
@@ -46,7 +49,7 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     group = sides[0] // window.groups
     if window.groups > 1 and sides[1] == group == 1 and _has_one_zero(images):
         return depthwise_sums(images, weights, array, shape, window)
-    block = _block(shape, window, group)
+    block = _block(shape, window, group, registers_of(images.target))
     if block is None:
         return None
     if floats:
@@ -56,7 +59,8 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     assert array is not None, "others are constants"
     if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
             _has_one_zero(weights) or weights.type.require_quantization().axis == 0) and (
-            window.groups == 1 or (array.shape[1] % TERMS == 0 and not _zeros(weights).any())):
+            window.groups == 1 or (array.shape[1] % MOST_TERMS == 0
+                                   and not _zeros(weights).any())):
         return _byte_sums(images, weights, array, shape, window, block)
     return None
 
@@ -69,10 +73,12 @@ def _zeros(weights: Operand) -> Array:
     return zero_points(weights.type)
 
 
-def _block(shape: Shape, window: Window, group: int) -> Block | None:
+def _block(shape: Shape, window: Window, group: int, registers: Registers) -> Block | None:
     """A block for so many columns of the image. Panels do not reach from group to group."""
-    widths = None if window.groups == 1 else [each for each in (16, 8, 4) if group % each == 0]
-    return None if widths == [] else block_of(shape[window.axes[2]], group, widths=widths)
+    widths = None if window.groups == 1 else [
+        each for each in registers.widths if each <= GROUPED and group % each == 0]
+    return None if widths == [] else block_of(shape[window.axes[2]], group, widths=widths,
+                                              registers=registers)
 
 
 def _pack_panels(array: Array, lanes: int) -> Array:
@@ -135,8 +141,8 @@ def _clamp_column(column: Axis, shape: Shape, window: Window) -> Expression:
     return minimum(column, shape[window.axes[2]] - 1)
 
 
-def _sums(product: Callable[..., Expression], shape: Shape, window: Window, block: Block, *,
-          dot: bool = False) -> Sums:
+def _sums(product: Callable[..., Expression], shape: Shape, window: Window, block: Block,
+          dot: str = "") -> Sums:
     n, rows, columns, channels = (shape[each] for each in window.axes)
     whole = (n, rows, max(block.height, columns), round_up(channels, block.lanes))
     blocked = Blocked(compute("sums", whole, product), *window.axes[2:], block, dot=dot)
@@ -147,27 +153,28 @@ def _sums(product: Callable[..., Expression], shape: Shape, window: Window, bloc
 def _byte_sums(images: Operand, weights: Operand, array: Array, shape: Shape, window: Window,
                block: Block) -> Sums:
     outputs, depth, *taps = array.shape
-    terms = round_up(depth, TERMS)
-    deep = np.zeros((outputs, terms, *taps), np.int8)
+    terms = terms_for(images.target, to_signed_array(array), 1)
+    count, inputs = terms.count, round_up(depth, terms.count)
+    deep = np.zeros((outputs, inputs, *taps), np.int8)
     deep[:, :depth] = to_signed_array(array)
     panels = _pack_panels(deep, block.lanes)
-    fours = panels.reshape(*panels.shape[:3], terms // TERMS, TERMS, block.lanes)
-    kernel = constant("weights", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
-    pixels = _channels_last(images, window)
+    groups = panels.reshape(*panels.shape[:3], inputs // count, count, block.lanes)
+    kernel = constant("weights", np.ascontiguousarray(np.swapaxes(groups, -1, -2)))
+    pixels = _channels_last(images, window, terms)
     a, b, k, t = (reduce_axis(name, size) for name, size in zip(
-        ("a", "b", "c", "t"), (*taps, terms // TERMS, TERMS), strict=True))
+        ("a", "b", "c", "t"), (*taps, inputs // count, count), strict=True))
 
     def product(n: Axis, row: Axis, column: Axis, output: Axis) -> Expression:
-        channel = _channel(output, block.lanes, outputs, window, depth, k * TERMS + t)
+        channel = _channel(output, block.lanes, outputs, window, depth, k * count + t)
         y, x = window.pixel(row, _clamp_column(column, shape, window), a, b)
         pixel = pixels[n, y, x, channel]
         weight = kernel[output // block.lanes, a, b, k, output % block.lanes, t]
         return total(pixel.cast("int32") * weight.cast("int32"), a, b, k, t)
 
-    sums = _sums(product, shape, window, block, dot=True)
+    sums = _sums(product, shape, window, block, terms.intrinsic)
     zeros, column = _zeros(weights), window.channel_axis
     more = Correction(
-        int(zero_points(images.type)[0]),
+        int(zero_points(images.type, terms)[0]),
         per_column("weight_zeros", zeros, column) if zeros.any() else None,
         _pixel_sums(pixels, shape, window, depth, (a.extent, b.extent)),
         per_column("weight_sums", to_signed_array(array).sum(axis=(1, 2, 3), dtype=np.int64),
@@ -176,15 +183,15 @@ def _byte_sums(images: Operand, weights: Operand, array: Array, shape: Shape, wi
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 
 
-def _channels_last(images: Operand, window: Window) -> Tensor:
-    """Images as signed bytes with channels last, in fours."""
+def _channels_last(images: Operand, window: Window, terms: Terms) -> Tensor:
+    """Images as left factors with channels last."""
     if window.channel_axis == 3:
-        return copy_signed(images)
+        return copy_left(images, terms)
     n, channels, height, width = images.type.shape
-    last = round_up(channels, TERMS)
+    last = round_up(channels, terms.count)
 
     def element(image: Axis, y: Axis, x: Axis, c: Axis) -> Expression:
-        value = to_signed(images.tensor[image, c, y, x])
+        value = to_left(images.tensor[image, c, y, x], terms)
         return value if last == channels else select(c < channels, value, 0)
 
     return compute(ACROSS, (n, height, width, last), element)

@@ -11,7 +11,7 @@ from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.types import Array, Shape
 from ..registry import Operand
 from .arrange import Blocked, Sums
-from .block import block_of
+from .block import Block, block_of, registers_of
 from .bytes import Correction, are_bytes, per_column
 from .fast_window import Window
 
@@ -40,7 +40,8 @@ def depthwise_sums(images: Operand, weights: Operand, array: Array | None, shape
         narrow = array.astype("float32" if floats else "int16")
         kernel = constant("weights", np.ascontiguousarray(narrow[:, 0].transpose(1, 2, 0)))
     unsigned = images.type.dtype == weights.type.dtype == "uint8"
-    sums = _sums(images, kernel, shape, window, lanes, dtype, unsigned=unsigned)
+    block = block_of(shape[2], shape[3], widths=[lanes], registers=registers_of(images.target))
+    sums = _sums(images, kernel, shape, window, block, dtype, unsigned=unsigned)
     if floats or images.type.quantization is None:
         return sums
     assert array is not None, "bytes are constants"
@@ -49,12 +50,11 @@ def depthwise_sums(images: Operand, weights: Operand, array: Array | None, shape
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 
 
-def _sums(images: Operand, kernel: Tensor, shape: Shape, window: Window, lanes: int,
+def _sums(images: Operand, kernel: Tensor, shape: Shape, window: Window, block: Block,
           dtype: str, *, unsigned: bool) -> Sums:
     """The last axis is that of vectors, and the one before that of rows of a block."""
     first, taps = window.channel_axis == 1, kernel.shape[:2]
     a, b = (reduce_axis(name, size) for name, size in zip("ab", taps, strict=True))
-    block = block_of(shape[2], shape[3], widths=[lanes])
 
     def product(n: Axis, one: Axis, two: Axis, three: Axis) -> Expression:
         inside = minimum(two, shape[2] - 1)

@@ -3,7 +3,7 @@ so that what a block reads next is next in memory:
 
     right[k, column]    →    panels[column // lanes, k, column % lanes]
 
-Bytes lie in fours of one column: panels[panel, k // 4, lane, k % 4].
+Bytes lie in fours, or in pairs, of one column: panels[panel, k // 4, lane, k % 4].
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from ...expression.tensor import Tensor, compute, constant, reduce_axis
 from ...graph.types import Array, Shape
 from ..registry import Operand
 from .arrange import Blocked, Sums
-from .block import Block, block_of
+from .block import Block, Registers, block_of, registers_of
 from .bytes import (
-    TERMS,
     Correction,
+    Terms,
     are_bytes,
-    copy_signed,
+    copy_left,
     per_column,
     round_up,
+    terms_for,
     to_signed,
     to_signed_array,
     zero_points,
@@ -56,7 +57,7 @@ def _has_one_zero(x: Operand) -> bool:
 
 def _float_sums(left: Operand, right: Operand, shape: Shape) -> Sums:
     depth = left.type.shape[-1]
-    block = _block(shape, depth * 4)
+    block = _block(shape, depth * 4, registers_of(left.target))
     panels = _panels(right, block.lanes, shape[-1])
     k = reduce_axis("k", depth)
 
@@ -65,30 +66,33 @@ def _float_sums(left: Operand, right: Operand, shape: Shape) -> Sums:
         other = panels[(*batch(i, right.type.shape), i[-1] // block.lanes, k, i[-1] % block.lanes)]
         return total(one.cast("float32") * other, k)
 
-    return _sums(product, shape, block, dot=False)
+    return _sums(product, shape, block)
 
 
 def _byte_sums(left: Operand, right: Operand, shape: Shape) -> Sums:
     depth = left.type.shape[-1]
-    block = _block(shape, depth)
-    panels, rows = _byte_panels(right, block.lanes, shape[-1]), copy_signed(left)
-    k, t = reduce_axis("k", round_up(depth, TERMS) // TERMS), reduce_axis("t", TERMS)
+    block = _block(shape, depth, registers_of(left.target))
+    terms = terms_for(left.target, None if right.array is None else to_signed_array(right.array),
+                      len(right.type.shape) - 2)
+    panels, rows = _byte_panels(right, block.lanes, shape[-1], terms.count), copy_left(left, terms)
+    count = terms.count
+    k, t = reduce_axis("k", round_up(depth, count) // count), reduce_axis("t", count)
 
     def product(*i: Expression) -> Expression:
-        one = rows[(*batch(i, left.type.shape), _row(i, shape), k * TERMS + t)]
+        one = rows[(*batch(i, left.type.shape), _row(i, shape), k * count + t)]
         other = panels[(*batch(i, right.type.shape), i[-1] // block.lanes, k, i[-1] % block.lanes,
                         t)]
         return total(one.cast("int32") * other.cast("int32"), k, t)
 
-    sums = _sums(product, shape, block, dot=True)
-    more = _correction(left, right, rows, shape)
+    sums = _sums(product, shape, block, terms.intrinsic)
+    more = _correction(left, right, rows, shape, terms)
     return Sums(lambda i: more.of(sums.value(i), i), sums.schedule)
 
 
-def _block(shape: Shape, row_bytes: int) -> Block:
+def _block(shape: Shape, row_bytes: int, registers: Registers) -> Block:
     rows, columns = shape[-2:]
-    block = block_of(rows, columns)
-    return block_of(rows, columns, STRIPE_BYTES // (block.rows * row_bytes))
+    block = block_of(rows, columns, registers=registers)
+    return block_of(rows, columns, STRIPE_BYTES // (block.rows * row_bytes), registers=registers)
 
 
 def batch(axes: Indices, shape: Shape) -> Indices:
@@ -104,7 +108,8 @@ def _row(i: Indices, shape: Shape) -> Expression:
     return minimum(i[-2], shape[-2] - 1)
 
 
-def _sums(product: Callable[..., Expression], shape: Shape, block: Block, *, dot: bool) -> Sums:
+def _sums(product: Callable[..., Expression], shape: Shape, block: Block,
+          dot: str = "") -> Sums:
     *others, rows, columns = shape
     whole = (*others, max(rows, block.height), round_up(columns, block.lanes))
     blocked = Blocked(compute("sums", whole, product), len(others), len(others) + 1, block,
@@ -136,32 +141,34 @@ def _pack_panels(array: Array, lanes: int, width: int) -> Array:
     return np.ascontiguousarray(np.moveaxis(parts, -2, -3))
 
 
-def _byte_panels(right: Operand, lanes: int, columns: int) -> Tensor:
+def _byte_panels(right: Operand, lanes: int, columns: int, count: int) -> Tensor:
+    """Panels of so many terms at a time."""
     *others, depth, _ = right.type.shape
-    width, terms = round_up(columns, lanes), round_up(depth, TERMS)
+    width, terms = round_up(columns, lanes), round_up(depth, count)
     if right.array is not None:
         deep = np.zeros((*others, terms, columns), np.int8)
         deep[..., :depth, :] = to_signed_array(right.array)
         parts = _pack_panels(deep, lanes, width)                      # panel, k, lane
-        fours = parts.reshape(*parts.shape[:-2], terms // TERMS, TERMS, lanes)
-        return constant("panels", np.ascontiguousarray(np.swapaxes(fours, -1, -2)))
+        groups = parts.reshape(*parts.shape[:-2], terms // count, count, lanes)
+        return constant("panels", np.ascontiguousarray(np.swapaxes(groups, -1, -2)))
 
     def element(*i: Expression) -> Expression:
         *several, panel, k, lane, t = i
-        row, column = k * TERMS + t, panel * lanes + lane
+        row, column = k * count + t, panel * lanes + lane
         value = to_signed(right.tensor[(*several, row, column)])
         inside = [index < extent for index, extent, whole in (
             (row, depth, terms), (column, columns, width)) if extent != whole]
         return select(both(*inside), value, 0) if inside else value
 
-    return compute("panels", (*others, width // lanes, terms // TERMS, lanes, TERMS), element)
+    return compute("panels", (*others, width // lanes, terms // count, lanes, count), element)
 
 
-def _correction(left: Operand, right: Operand, rows: Tensor, shape: Shape) -> Correction:
+def _correction(left: Operand, right: Operand, rows: Tensor, shape: Shape,
+                terms: Terms) -> Correction:
     depth, column = left.type.shape[-1], len(shape) - 1
     zeros = zero_points(right.type)
     return Correction(
-        int(zero_points(left.type)[0]),
+        int(zero_points(left.type, terms)[0]),
         per_column("right_zeros", zeros, column) if zeros.any() else None,
         _row_sums(left, rows, depth), _column_sums(right, column), depth)
 

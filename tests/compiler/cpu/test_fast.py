@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microtron.base.processor import host
+from microtron.base.machine_code import assembly
+from microtron.base.processor import TARGETS, host
 from microtron.compiler.cpu.code.emit_dot import DOT
 from microtron.compiler.cpu.cpu_part import compile_part
-from microtron.compiler.cpu.fast.block import MOST, block_of
+from microtron.compiler.cpu.fast.block import AVX512, COMMON, block_of
 from microtron.compiler.cpu.operators.layers import lower_matmul, lower_window
 from microtron.compiler.cpu.registry import Operand, Scheduled
 from microtron.compiler.errors import CompileError
@@ -31,7 +32,8 @@ from microtron.runtime.models import compiled_host
 from .machine import compiled
 
 PLAIN = replace(host(), features=",".join(
-    each for each in host().features.split(",") if each != "+dotprod"))
+    each for each in host().features.split(",") if each != "+dotprod"),
+    vector_bytes=min(host().vector_bytes, 32))
 SCALAR = replace(PLAIN, vector_bytes=0)
 targets = st.sampled_from([host(), PLAIN, SCALAR])
 seeds = st.integers(0, 1 << 16)
@@ -45,6 +47,8 @@ def value(shape, kind, seed, axis=None):
         return Value(TensorType(shape, kind), rng.normal(size=shape).astype(kind))
     limits = np.iinfo(kind)
     array = rng.integers(limits.min, limits.max, shape, kind, endpoint=True)
+    if kind == "int8" and rng.random() < 0.5:       # small factors
+        array = rng.integers(-64, 64, shape, kind, endpoint=True)
     if rng.random() < 0.2:
         return Value(TensorType(shape, kind), array)
     count = shape[axis] if axis is not None and rng.random() < 0.4 else 1
@@ -163,12 +167,37 @@ def test_what_is_common_is_computed_in_blocks(kind):
                 assert isinstance(computed, Scheduled)
 
 
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40))
-def test_blocks_cover_all_rows_and_fit_in_registers(rows, columns, tiles):
-    block = block_of(rows, columns, tiles)
+@pytest.mark.parametrize("pair", [(64, 64), (-64, -64), (64, 65), (-65, -64), (1, 127), (2, 127),
+                                  (-128, 0), (-128, -1), (127, 127)])
+def test_sums_of_two_products_may_need_more_than_16_bits(pair):
+    left = Value(TensorType((5, 9), "uint8"), np.full((5, 9), 255, np.uint8))
+    weights = np.resize(np.array(pair, np.int8), 9)[:, np.newaxis] * np.ones(20, np.int8)
+    right = Value(TensorType((9, 20), "int8"), weights)
+    for target in (host(), PLAIN):
+        check(MatMul(left="x", right="w"), [left, right], target)
+
+
+def test_processors_with_vnni_use_it():
+    vnni = replace(TARGETS["x86-64"], cpu="cascadelake", vector_bytes=64, features=(
+        "+avx512f,+avx512bw,+avx512vl,+avx512vnni"))
+    left, right = value((40, 64), "uint8", 1), value((64, 48), "int8", 2)
+    operation = MatMul(left="x", right="w")
+    for target in (vnni, replace(vnni, features=vnni.features.replace(",+avx512vnni", ""),
+                                 cpu="skylake-avx512")):
+        graph = Graph({"x": left.type}, {"w": Constant(right.type, right.array)},
+                      {"y": Node(operation, operation.infer(left.type, right.type))}, ("y",))
+        listing = assembly(compile_part(graph, target).module.text(), target)
+        assert ("vpdpbusd" in listing) == (target is vnni)
+        assert ("vpmadd" in listing) == (target is not vnni)
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40),
+       st.sampled_from([COMMON, AVX512]))
+def test_blocks_cover_all_rows_and_fit_in_registers(rows, columns, tiles, registers):
+    block = block_of(rows, columns, tiles, registers=registers)
     assert block.height >= rows
     assert block.tiles <= tiles
-    assert (block.rows + 1) * block.lanes <= MOST
+    assert (block.rows + 1) * block.lanes <= registers.most
     assert block.height < rows + block.rows * (block.stripes + 1)
 
 
@@ -178,5 +207,5 @@ def test_marked_loops_that_are_no_dot_products_are_refused():
     sums = compute("s", (8,), lambda i: total(x[i, t].cast("int32") * y[t].cast("int32"), t))
     schedule = Schedule(sums)
     schedule[sums].tensorize(schedule[sums].leaves[0], DOT)
-    with pytest.raises(CompileError, match="dot is sums of 4 products of two of int8 or uint8"):
+    with pytest.raises(CompileError, match="dot is sums of 4 products of int8 or uint8 and 2"):
         compiled(lower(schedule))
