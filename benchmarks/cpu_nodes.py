@@ -84,11 +84,11 @@ def _byte_products() -> Iterator[Node]:
         x, w = _bytes("uint8", rows, depth), _bytes("int8", depth, columns)
         yield (_sized("integer matmul", (rows, depth), (depth, columns)), "int8 matrix product",
                helper.make_node("MatMulInteger", ["x", "w", "xz"], ["y"]),
-               {"x": x}, {"w": w, "xz": np.uint8(120)})
+               {"x": x}, {"w": w, "xz": np.array(120, np.uint8)})
 
 
 def _quantized() -> Iterator[Node]:
-    constants = {"s": np.array(0.03, np.float32), "z": np.uint8(120)}
+    constants = {"s": np.array(0.03, np.float32), "z": np.array(120, np.uint8)}
     for shape in ((1, 64, 56, 56), (197, 193), (3, 197, 197), (1, 1000)):
         yield (_sized("quantize", shape), "quantize", helper.make_node(
             "QuantizeLinear", ["x", "s", "z"], ["y"]), {"x": _floats(*shape)}, constants)
