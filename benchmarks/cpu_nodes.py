@@ -88,7 +88,7 @@ def _byte_products() -> Iterator[Node]:
 
 
 def _quantized() -> Iterator[Node]:
-    constants = {"s": np.array(0.03, np.float32), "z": np.array(120, np.uint8)}
+    constants: Arrays = {"s": np.array(0.03, np.float32), "z": np.array(120, np.uint8)}
     for shape in ((1, 64, 56, 56), (197, 193), (3, 197, 197), (1, 1000)):
         yield (_sized("quantize", shape), "quantize", helper.make_node(
             "QuantizeLinear", ["x", "s", "z"], ["y"]), {"x": _floats(*shape)}, constants)
