@@ -14,7 +14,7 @@ from ..nest.nest import Scope
 from ..schedule.schedule import Schedule
 from ..schedule.stage import Stage
 from .code.writer import SIZES
-from .lane_sums import along_memory, split_into_lane_sums
+from .lane_sums import FOLDS, LANES, along_memory, split_into_lane_sums
 from .strides import Strides, strides_of
 
 VECTORS = 2             # that are computed side by side: one waits while the other works
@@ -22,7 +22,6 @@ MOST_LANES = 32
 FEWEST_LANES = 4
 ALONE = 2               # what a number by itself takes, in vectors
 PARTS = 16              # iterations that there should be, for threads to share
-LANES = ".lanes"
 
 
 def default_schedule(output: Tensor, target: Target) -> Schedule:
@@ -30,7 +29,8 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
     output = _with_lane_sums(output, target)
     schedule = Schedule(output)
     for tensor, stage in schedule.stages.items():
-        if tensor is not output and is_worth_inlining(tensor, schedule):
+        if tensor is not output and not _has_lane_sums(tensor) and is_worth_inlining(
+                tensor, schedule):
             stage.compute_inline()
     computed = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in computed:
@@ -43,7 +43,8 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
 
 
 def _has_lane_sums(tensor: Tensor) -> bool:
-    return isinstance(tensor.body, Reduction) and tensor.name.endswith(LANES)
+    return tensor.name.endswith(FOLDS) or (
+        isinstance(tensor.body, Reduction) and tensor.name.endswith(LANES))
 
 
 def is_worth_inlining(tensor: Tensor, schedule: Schedule) -> bool:
@@ -128,10 +129,13 @@ def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     loops = _fuse_contiguous(stage, strides_of(tensor))
     if not loops:
         return
-    lanes = _fitting(_lanes_of_stage(schedule, stage, target), loops[-1].extent)
+    most, extent = _lanes_of_stage(schedule, stage, target), loops[-1].extent
+    overlaps = not isinstance(tensor.body, Reduction) and extent >= FEWEST_LANES
+    lanes = min(most, 1 << extent.bit_length() - 1) if overlaps else _fitting(most, extent)
     # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
     if lanes > 1 and lanes != 3:
-        loops[-1], inside = stage.split(loops[-1], lanes)
+        split = stage.split_overlapping if overlaps and extent % lanes else stage.split
+        loops[-1], inside = split(loops[-1], lanes)
         stage.reorder(*(axis for axis in stage.leaves if axis is not inside), inside)
         stage.vectorize(inside)
     first = loops[0]
@@ -165,11 +169,12 @@ def _fuse_contiguous(stage: Stage, strides: Strides) -> list[Axis]:
 
 def _arrange_lane_sums(schedule: Schedule, stage: Stage) -> None:
     """Partial sums are registers of whoever adds them up."""
-    reader = next(each for each in schedule.stages.values()
-                  if each.tensor.body is not None and stage.tensor in each.tensor.inputs())
+    reader = stage
+    while _has_lane_sums(reader.tensor):
+        reader = next(each for each in schedule.stages.values()
+                      if each.tensor.body is not None and reader.tensor in each.tensor.inputs())
     *_, lane = stage.tensor.axes
-    *outer, last = (axis for axis in stage.leaves if axis is not lane)
-    stage.reorder(*outer, last, lane)
+    stage.reorder(*(axis for axis in stage.leaves if axis is not lane), lane)
     stage.vectorize(lane)
     stage.scope = Scope.LOCAL
     space = [axis for axis in reader.leaves if not axis.reduces]

@@ -23,6 +23,10 @@ class Strides:
     def along(self, axis: Axis) -> set[int]:
         return {each.get(axis, 0) for each in self.accesses}
 
+    def read(self, axis: Axis) -> set[int]:
+        """The same without the result."""
+        return {each.get(axis, 0) for each in self.accesses[1:]}
+
     def join(self, outer: Axis, inner: Axis) -> bool:
         """Whether two axes are one in memory, wherever something is read."""
         return {outer, inner} <= self.free and all(

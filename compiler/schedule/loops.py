@@ -5,7 +5,7 @@ Each shows what it does, before → after, and refuses to change the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import CompileError
 from ..expression.expression import Axis, Expression, Reduction
@@ -19,12 +19,13 @@ MOST_LANES = 64
 
 @dataclass(frozen=True)
 class Split:
-    """parent = outer × factor + inner - late"""
+    """parent = outer × factor + inner - late, or min(outer × factor, extent - factor) + inner"""
 
     parent: Axis
     outer: Axis
     inner: Axis
     late: int = 0
+    overlaps: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,21 @@ class Loops:
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
         self.leaves[place:place + 1] = [outer, inner]
         self.relations.append(Split(axis, outer, inner, late))
+        return outer, inner
+
+    def split_overlapping(self, axis: Axis, factor: int) -> tuple[Axis, Axis]:
+        """Make two loops of one, without a condition: where the factor does not divide the extent,
+        the last iteration begins earlier, and computes some elements again.
+
+            for i in 18:                for i.outer in 3:
+                y[i]            →           for i.inner in 8:
+                                                y[min(i.outer × 8, 10) + i.inner]
+        """
+        if isinstance(self.tensor.body, Reduction) or not 0 < factor <= axis.extent:
+            raise CompileError(f"{self}: {axis} of {axis.extent} cannot be split into overlapping "
+                               f"parts of {factor}: it takes as many, and no reduction")
+        outer, inner = self.split(axis, factor)
+        self.relations[-1] = replace(self.relations[-1], overlaps=True)
         return outer, inner
 
     def tile(self, first: Axis, second: Axis, first_factor: int,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..expression.affine import margin, opposite
-from ..expression.expression import Axis, Expression, Select, binary
+from ..expression.expression import Axis, Expression, Select, binary, minimum
 from ..expression.intervals import conjuncts, interval_of
 from ..expression.rewrite import substitute
 from .loops import Fuse, Split
@@ -86,7 +86,12 @@ def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression
         return found.get(axis, axes[axis])
 
     for relation in reversed(stage.relations):
-        if isinstance(relation, Split):
+        if isinstance(relation, Split) and relation.overlaps:
+            factor = axes[relation.inner].extent
+            last = axes[relation.parent].extent - factor
+            found[relation.parent] = minimum(value(relation.outer) * factor, last) + value(
+                relation.inner)
+        elif isinstance(relation, Split):
             found[relation.parent] = (value(relation.outer) * axes[relation.inner].extent
                                       + value(relation.inner) - relation.late)
         elif isinstance(relation, Fuse):

@@ -102,3 +102,32 @@ def test_only_sums_of_products_of_floats_are_multiplied_and_added():
     for y in (integers, compute("z", (6, 5), lambda i, j: x[i, j])):
         with pytest.raises(CompileError, match="is not a sum of products of floats"):
             Schedule(y)[y].multiply_add()
+
+
+def overlapping(extent=11, factor=4):
+    x = placeholder("x", (2, extent), "int32")
+    y = compute("y", (2, extent), lambda i, j: x[i, j] * 3)
+    schedule = Schedule(y)
+    stage = schedule[y]
+    _, inner = stage.split_overlapping(stage.leaves[1], factor)
+    stage.vectorize(inner)
+    return schedule
+
+
+@pytest.mark.parametrize("extent", range(4, 13))
+def test_parts_that_overlap_have_no_condition_and_cover_everything(extent):
+    nest = lower(overlapping(extent))
+    verify_nest(nest)
+    assert "if" not in listing(nest)
+    x = np.arange(2 * extent, dtype=np.int32).reshape(2, extent)
+    found, = interpret(nest, {buffer: x for buffer in nest.inputs}).values()
+    np.testing.assert_array_equal(found, x * 3)
+
+
+def test_parts_that_overlap_are_refused_where_elements_would_be_summed_twice():
+    _, _, y = product()
+    schedule = Schedule(y)
+    with pytest.raises(CompileError, match="overlapping parts of 3: it takes as many, and no"):
+        schedule[y].split_overlapping(schedule[y].leaves[1], 3)
+    with pytest.raises(CompileError, match="j of 11 cannot be split into overlapping parts of 12"):
+        overlapping(factor=12)
