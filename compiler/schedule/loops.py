@@ -5,7 +5,7 @@ Each shows what it does, before → after, and refuses to change the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..errors import CompileError
 from ..expression.expression import Axis, Expression, Reduction
@@ -77,7 +77,7 @@ class Loops:
             raise CompileError(f"{self}: {axis} of {axis.extent} cannot be split into overlapping "
                                f"parts of {factor}: it takes as many, and no reduction")
         outer, inner = self.split(axis, factor)
-        self.relations[-1] = replace(self.relations[-1], overlaps=True)
+        self.relations[-1] = Split(axis, outer, inner, overlaps=True)
         return outer, inner
 
     def tile(self, first: Axis, second: Axis, first_factor: int,
