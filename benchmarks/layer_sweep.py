@@ -56,10 +56,10 @@ def measure_case(name: str, layer: OtherLayer) -> dict[str, Any]:
     busy = {each.engine: each.working / cycles for each in found.engines
             if each.engine in ("gemm", "alu")}
     busy["bus"] = moved * memory.cycles_per_beat / config.bus_bytes / cycles
-    tiles = max(bound.cycles, least_traffic(kernel.form, config, memory),
+    tiles = max(bound.alone, least_traffic(kernel.form, config, memory),
                 least_products(kernel.form, config))
-    return {**row, "cycles": cycles, "bound": bound.cycles, "limit": bound.limit,
-            "efficiency": bound.cycles / cycles, "of_tiles": min(1.0, tiles / cycles),
+    return {**row, "cycles": cycles, "bound": bound.alone, "limit": bound.limit,
+            "efficiency": bound.alone / cycles, "of_tiles": min(1.0, tiles / cycles),
             "busy": busy, "compile_seconds": seconds,
             "instructions": len(kernel.program.code), "form": kernel.form.note,
             "knobs": str(kernel.knobs)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import CompileError
+from .cost_model import Column
 from .description import Epilogue, activation, border, extent
 
 
@@ -45,6 +46,22 @@ class Windowed(Epilogue):
     @property
     def out_width(self) -> int:
         return (self.padded[1] - self.reach(1)) // self.stride[1] + 1
+
+    def border(self, axis: int) -> int:
+        """Rows or columns that windows see around the input."""
+        before, size = self.pad[2 * axis], (self.height, self.width)[axis]
+        seen = (self.out_shape[axis] - 1) * self.stride[axis] + self.reach(axis)
+        return max(0, before) + max(0, seen - before - size)
+
+    def loaded(self, axis: int, parts: Column, *, reach: Column | None = None,
+               stride: int | None = None) -> Column:
+        """Rows or columns of the input that one of so many equal parts of the output loads, in the
+        mean: the border is filled in. Parts of a kernel reach less far, and columns that no window
+        sees may be left out."""
+        stride = self.stride[axis] if stride is None else stride
+        reach = self.reach(axis) if reach is None else reach
+        own = self.out_shape[axis] * stride - self.border(axis) * reach / self.reach(axis)
+        return own / parts + reach - stride
 
     @property
     def out_shape(self) -> tuple[int, int]:

@@ -8,8 +8,10 @@ import numpy as np
 
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
+from .cost_model import BURST
 
 BYTE = 8                    # bits
+STALL_CHANCES = 256         # of which `stalls` are those of a channel in a cycle
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,10 +21,17 @@ class Bound:
     macs: float             # cycles of the MAC array: one tile product each
     memory: float           # cycles of the bus at full speed, every byte moved once
     alu: float              # cycles of the ALU: `vector_cycles` for each vector
+    latency: float = 0      # of a program of its own, in which none of the three can work
 
     @property
     def cycles(self) -> float:
+        """Among other layers of a stream, which hide each other's latency."""
         return max(self.macs, self.memory, self.alu)
+
+    @property
+    def alone(self) -> float:
+        """As a program of its own."""
+        return self.cycles + self.latency
 
     @property
     def limit(self) -> str:
@@ -39,15 +48,42 @@ class Work:
     products: int           # of tiles: channels, images and rows fill up whole ones
     bytes: int              # of inputs that are used, of weights and of the output
     passes: int             # vectors that go through the ALU
+    written: int = 0        # bytes of the output, of those above
+    pairs: int = 0          # passes with two operands in the accumulator
 
     def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        return Bound(macs=self.products,
-                     memory=self.bytes * memory.cycles_per_beat / config.bus_bytes,
-                     alu=self.passes * config.vector_cycles)
+        """A bank of the accumulator gives one operand a cycle. A program reads its first
+        instruction, then its first operands, and ends with the answer to its last write."""
+        reads = self.pairs if config.acc_banks == 1 else 0
+        return Bound(macs=self.products, memory=self._memory_cycles(config, memory),
+                     alu=self.passes * config.vector_cycles + reads,
+                     latency=2 * memory.read_latency + memory.write_latency)
+
+    def _memory_cycles(self, config: Config, memory: MemoryTiming) -> float:
+        """Reads, writes and both together each take their time, the latter on a shared bus.
+
+        A beat waits until its channel does not stall, which takes 1 / (1 - p) cycles in the mean;
+        on a shared bus, until one of two channels does not."""
+        calm, beat = 1 - memory.stalls / STALL_CHANCES, memory.cycles_per_beat - 1
+        read, written = (each / config.bus_bytes for each in (
+            self.bytes - self.written, self.written))
+        either = 1 - (1 - calm) ** 2
+        together = (read + written) * (beat + 1 / either) if memory.shared else 0
+        return max(together, read * (beat + 1 / calm), written * (beat + 1 / calm),
+                   _cycles_in_flight(read, config.reads_in_flight, memory.read_latency, memory),
+                   _cycles_in_flight(written, config.writes_in_flight, memory.write_latency,
+                                     memory))
 
     def utilization(self, cycles: float, config: Config) -> float:
         """The fraction of the MAC array's products that contribute to the result."""
         return self.macs / (cycles * config.macs_per_cycle)
+
+
+def _cycles_in_flight(beats: float, most: int, latency: int, memory: MemoryTiming) -> float:
+    """Cycles of beats in the longest bursts, of which so many may be in flight: each is for its
+    latency, the cycle of its address, and from its first beat to its last."""
+    bursts = beats / BURST
+    return (bursts * (latency + 1) + (beats - bursts) * memory.cycles_per_beat) / most
 
 
 def weight_bytes(count: int, config: Config) -> int:

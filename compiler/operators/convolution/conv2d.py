@@ -118,7 +118,7 @@ class Conv2dForm(TensorForm):
         return Work(macs=asked.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
                     * spec.planes * blocks_of(spec.channels_in, config.block_in),
                     bytes=convolution_bytes(asked, asked.channels_in, config),
-                    passes=pixels * blocks)
+                    written=output_bytes(asked), passes=pixels * blocks)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -185,7 +185,12 @@ def convolution_bytes(spec: Conv2d, depth: int, config: Config) -> int:
             spec.pad[::2], strict=True))
     weights = spec.channels_out * depth * spec.kernel[0] * spec.kernel[1] * spec.planes
     return (spec.images * spec.channels_in * rows * columns + weight_bytes(weights, config)
-            + spec.images * spec.channels_out * spec.out_height * spec.out_width
+            + output_bytes(spec))
+
+
+def output_bytes(spec: Conv2d) -> int:
+    """Bytes of the output."""
+    return (spec.images * spec.channels_out * spec.out_height * spec.out_width
             * (ACCUMULATOR_BYTES if spec.wide else 1))
 
 

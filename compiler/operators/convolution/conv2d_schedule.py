@@ -104,6 +104,17 @@ def _window(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column]:
     return height, width + form.later_columns
 
 
+def _loaded_window(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column]:
+    """Of these, what is loaded in the mean: the border is filled in."""
+    spec = form.spec
+    height, width = (
+        spec.loaded(axis, blocks_of(outputs, count), reach=(taps - 1) * dilation + 1, stride=step)
+        for axis, outputs, count, step, taps, dilation in zip(
+            range(2), spec.out_shape, (knobs.rows, knobs.columns), form.steps,
+            knobs.taps(spec.kernel), spec.dilation, strict=True))
+    return height, width + form.later_columns
+
+
 def _tiles(form: Conv2dForm, knobs: Knobs) -> dict[Buffer, Column]:
     """Tiles of one buffer in each scratchpad: of a piece, or of the sums or results of a step."""
     (height, width), taps = _window(form, knobs), prod(knobs.taps(form.spec.kernel))
@@ -200,9 +211,12 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     config, spec = form.config, form.spec
     groups, steps, pieces = _far(form, knobs)
     even, last = _even_knobs(form, knobs)
-    (height, width), tiles, parts = _window(form, even), _tiles(form, even), _parts(knobs)
+    (height, width), window = _loaded_window(form, knobs), _window(form, even)
+    tiles, parts = _tiles(form, even), _parts(knobs)
     size = {buffer: count * config.tile_bytes(buffer) for buffer, count in tiles.items()}
-    runs = height * width if form.skips_columns else np.where(width >= spec.width, 1, height)
+    size[Buffer.INP] = size[Buffer.INP] * (height * width / prod(window))
+    is_whole = (knobs.columns >= spec.out_width) & (spec.border(1) == 0)
+    runs = height * width if form.skips_columns else np.where(is_whole, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
     _, outputs, depth = form.extents
     runs = np.where(_is_in_groups(form.ways("data"), knobs.depth, depth),

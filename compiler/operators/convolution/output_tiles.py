@@ -24,12 +24,13 @@ class AluSteps:
 
 
 def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
-                          single_sums: bool = False, kept_parameters: int = 2,
+                          single_sums: bool = False, parameters_ahead: int = 0,
                           between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks in the outer loops; how the sums of a box are computed is left to the template. Results
     are requantized and stored as a whole, or block by block. Sums and results have two buffers
-    each, or one. Returns the schedule, the weights on the chip, and the sums."""
+    each, or one. Parameters come after the operands of the first sums, or ahead of them into so
+    many buffers. Returns the schedule, the weights on the chip, and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, form.result_scope)
     parameters = _cache_parameters(plan, form.parameters, inside, between)
@@ -51,8 +52,10 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
         stage.compute_at(last, axis)
         if not single_sums:
             stage.double_buffer(axis)
-    plan[parameters].compute_at(last, o_far)
-    plan[parameters].keep(kept_parameters)
+    plan[parameters].compute_at(last, o_far if parameters_ahead else x_far)
+    plan[parameters].keep(parameters_ahead or 2)
+    if not parameters_ahead:
+        load_after(plan, parameters, sums)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
     for loaded in (form.padded, weights, parameters):
         plan[loaded].dma(plan[loaded].leaves[0])
@@ -86,6 +89,13 @@ def _run_on_alu(plan: Schedule, last: Stage, axis: Axis, between: AluSteps) -> N
             source for source in each.tensor.inputs()
             if source in plan.stages and source.shape == each.tensor.shape))
         each.tensorize(each.leaves[-2], intrinsic.name)
+
+
+def load_after(plan: Schedule, tensor: Tensor, other: Tensor) -> None:
+    """Load a tensor after what another one needs that is computed in the same loop."""
+    own = plan.stages.pop(tensor)
+    plan.stages = {key: value for each, stage in plan.stages.items() for key, value in (
+        ((each, stage), (tensor, own)) if each is other else ((each, stage),))}
 
 
 def load_first(plan: Schedule, tensor: Tensor) -> None:

@@ -28,11 +28,12 @@ from ..form import blocks_of
 from ..layout import Layout, Stage
 from ..packing import PARAMETERS, Array, Operand, parameter_operands, weight_operand
 from ..work import Work
-from .conv2d import Conv2d, convolution_bytes, plain_forms
+from .conv2d import Conv2d, convolution_bytes, output_bytes, plain_forms
 from .first_layer import WORTH, RearrangedForm, fold_convolution
 from .first_layer import candidates as folds_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 16, 32)      # of patches of the result, along an axis
+PAIR = 2                                # pixels of more channels than a tile has lanes
 MOST_PATCHES = 2                        # whose schedules are looked at
 
 SpecT = TypeVar("SpecT", bound=Conv2d)
@@ -113,7 +114,8 @@ class PatchedForm(RearrangedForm):
     def work(self) -> Work:
         image = self.image
         return replace(super().work, macs=image.macs, bytes=convolution_bytes(
-            image, image.channels_in // groups_of(image), self.config))
+            image, image.channels_in // groups_of(image), self.config),
+            written=output_bytes(image))
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -189,9 +191,10 @@ def patches_of(spec: Conv2d, config: Config) -> Iterator[Patch]:
     """Patches for channels that leave lanes empty: of the results as many as tiles hold, with
     patches of the input between which results repeat."""
     inputs, outputs = (each // groups_of(spec) for each in (spec.channels_in, spec.channels_out))
-    if (inputs >= config.block_in and outputs >= config.block_out) or spec.planes > 1 or (
+    if _fill_tiles(spec, inputs, outputs, config) or spec.planes > 1 or (
             spec.wide or max(spec.columns_in, spec.columns_out) > 1):
         return
+    lanes = max(config.block_in, inputs if inputs % config.block_in == 0 else PAIR * inputs)
     most = [max(1, size) for size in spec.out_shape]
     for rows, columns in product(*([each for each in SIZES if each <= size] for size in most)):
         if not 1 < rows * columns <= max(config.block_in, config.block_out):
@@ -199,9 +202,16 @@ def patches_of(spec: Conv2d, config: Config) -> Iterator[Patch]:
         for down, across in product(_divisors(rows * spec.stride[0]),
                                     _divisors(columns * spec.stride[1])):
             patch = Patch((down, across), (rows, columns))
-            if (patch.pixels * inputs <= max(config.block_in, inputs)
-                    and _is_within_limits(spec, patch)):
+            if patch.pixels * inputs <= lanes and _is_within_limits(spec, patch):
                 yield patch
+
+
+def _fill_tiles(spec: Conv2d, inputs: int, outputs: int, config: Config) -> bool:
+    """Whether channels fill their tiles. The last tile of a group is partly empty as often as there
+    are groups; of a plain convolution, it is one of many."""
+    if groups_of(spec) == 1:
+        return inputs >= config.block_in and outputs >= config.block_out
+    return inputs % config.block_in == 0 and outputs % config.block_out == 0
 
 
 def _is_within_limits(spec: Conv2d, patch: Patch) -> bool:

@@ -222,11 +222,11 @@ class TransposedForm(Form):
         taps = [len(each.y.taps) * len(each.x.taps) for each in self.phases]
         height, width = spec.out_size
         weights = weight_bytes(spec.channels_in * spec.channels_out * sum(taps), config)
+        written = spec.images * spec.channels_out * height * width
         return Work(
-            macs=spec.macs, passes=sum(pixels) * blocks,
+            macs=spec.macs, passes=sum(pixels) * blocks, written=written,
             products=sum(map(int.__mul__, pixels, taps)) * blocks * depth,
-            bytes=weights + spec.images * (spec.channels_in * spec.height * spec.width
-                                           + spec.channels_out * height * width))
+            bytes=weights + written + spec.images * spec.channels_in * spec.height * spec.width)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -153,9 +153,9 @@ class DenseForm(TensorForm):
         more = depth * (own + (matrices * rows if spec.zeros_weights else 0))
         count = spec.matrices * spec.inputs * spec.outputs
         weights = weight_bytes(count, self.config) if spec.constant_weights else count
-        return Work(macs=spec.macs, products=vectors * depth + more,
-                    bytes=weights + spec.matrices * spec.rows * (
-                        spec.inputs + spec.outputs * self.result_bytes),
+        written = spec.matrices * spec.rows * spec.outputs * self.result_bytes
+        return Work(macs=spec.macs, products=vectors * depth + more, written=written,
+                    bytes=weights + written + spec.matrices * spec.rows * spec.inputs,
                     passes=vectors * (2 if spec.zeros_weights else 1) + own)
 
     @property

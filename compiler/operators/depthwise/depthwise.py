@@ -26,7 +26,7 @@ from ...accelerator.selection.intrinsic import Intrinsic, requantize
 from ...expression.expression import Axis, Element, Expression, both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
-from ..convolution.conv2d import Conv2d, convolution_bytes
+from ..convolution.conv2d import Conv2d, convolution_bytes, output_bytes
 from ..convolution.packed_columns import check_columns
 from ..form import TensorForm, blocks_of, requantize_sum
 from ..layout import Layout, Stage, largest_block, tile_images, ways_of
@@ -103,7 +103,8 @@ class DepthwiseForm(TensorForm):
         passes = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                   * blocks_of(spec.channels_out, config.block_out))
         return Work(macs=self.asked.macs, products=products,
-                    bytes=convolution_bytes(self.asked, 1, config), passes=passes)
+                    bytes=convolution_bytes(self.asked, 1, config),
+                    written=output_bytes(self.asked), passes=passes)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

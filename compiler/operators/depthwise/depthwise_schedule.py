@@ -33,9 +33,8 @@ class Knobs:
 def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     """The template: channel blocks are processed one after another. Each step loads input rows,
     sums, requantizes and stores; every buffer is doubled."""
-    plan, weights, sums = schedule_output_tiles(form, knobs,
-                                                kept_parameters=int(_resident_parameters(form,
-                                                                                         knobs)))
+    plan, weights, sums = schedule_output_tiles(
+        form, knobs, parameters_ahead=int(_resident_parameters(form, knobs)))
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     if _is_in_rows(form):
@@ -152,6 +151,18 @@ def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
     return height, np.minimum(width + more, form.padded.shape[COLUMN])
 
 
+def _loaded_window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
+    """Of these, what a step loads in the mean: the border is filled in."""
+    if _is_packed(form) or form.repeats > 1:
+        return _window(form, knobs)
+    height, width = (
+        form.spec.loaded(axis, blocks_of(outputs, count), reach=(taps - 1) * dilation + 1)
+        for axis, outputs, count, taps, dilation in zip(
+            range(2), form.spec.out_shape, (knobs.rows, knobs.columns), form.chunks.taps,
+            form.spec.dilation, strict=True))
+    return height, width
+
+
 def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     """A rough number of cycles. Weights and parameters are small and loaded well ahead, so their
     cost is spread over all steps."""
@@ -160,7 +171,7 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     groups = blocks_of(blocks, knobs.blocks)
     steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
         spec.out_width, knobs.columns)
-    (height, width), vectors = _window(form, knobs), _vectors(knobs)
+    (height, width), vectors = _loaded_window(form, knobs), _vectors(knobs)
     tile = config.batch * config.depthwise_lanes
     parameters = knobs.blocks * PARAMETER_TILES * tile * ACCUMULATOR_BYTES
     products = images * blocks * _cycles(form, knobs)

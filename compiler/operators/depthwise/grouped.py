@@ -25,7 +25,7 @@ from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import both, select, total
 from ...expression.tensor import compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
-from ..convolution.conv2d import Conv2d, Conv2dForm, convolution_bytes
+from ..convolution.conv2d import Conv2d, Conv2dForm, convolution_bytes, output_bytes
 from ..convolution.conv2d_schedule import TEMPLATE
 from ..convolution.first_layer import WORTH as WORTH_PACKING
 from ..convolution.patches import (
@@ -113,7 +113,8 @@ class GroupedForm(Conv2dForm):
         vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                    * blocks_of(spec.channels_out, config.block_out))
         return Work(macs=spec.macs, products=blocks_of(spec.macs, config.macs_per_cycle),
-                    bytes=convolution_bytes(spec, spec.group_in, config), passes=vectors)
+                    bytes=convolution_bytes(spec, spec.group_in, config),
+                    written=output_bytes(spec), passes=vectors)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -120,7 +120,7 @@ class SeparableForm(DepthwiseForm):
         weights = spec.channels_out * spec.channels_mixed
         return Work(macs=spec.macs, products=first.products + pixels * blocks * results,
                     bytes=first.bytes + spec.pixels * (spec.channels_mixed - spec.channels_out)
-                    + weight_bytes(weights, config),
+                    + weight_bytes(weights, config), written=spec.pixels * spec.channels_mixed,
                     passes=first.passes + pixels * results)
 
     @property

@@ -183,10 +183,10 @@ class UpsampleForm(Form):
         """All pieces; bytes as if every one found the input on the chip."""
         spec, parts = self.spec, [form.work for form in self.forms]
         rows, columns = spec.out_size
+        written = spec.images * spec.channels * rows * columns
         return Work(macs=spec.macs, products=sum(each.products for each in parts),
-                    passes=sum(each.passes for each in parts),
-                    bytes=spec.images * spec.channels * (spec.height * spec.width
-                                                         + rows * columns))
+                    passes=sum(each.passes for each in parts), written=written,
+                    bytes=written + spec.images * spec.channels * spec.height * spec.width)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -94,8 +94,9 @@ class BroadcastForm(TensorForm):
         spec = self.spec
         values = spec.images * spec.channels
         passes = sum(_tiles(step) for step in (*self.steps, self.output))
-        return Work(macs=0, products=0, passes=passes,
-                    bytes=values * (2 * spec.height * spec.width + 1))
+        pixels = spec.height * spec.width
+        return Work(macs=0, products=0, passes=passes, written=values * pixels,
+                    bytes=values * (2 * pixels + 1))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

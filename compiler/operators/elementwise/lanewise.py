@@ -94,7 +94,7 @@ class LanewiseForm(TensorForm):
         spec, tiles = self.spec, self.output.shape[0]
         values = spec.images * spec.channels * spec.height * spec.width
         return Work(macs=0, products=0, bytes=(len(self.placeholders) + 1) * values,
-                    passes=tiles * (len(self.steps) + 1))
+                    written=values, passes=tiles * (len(self.steps) + 1))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -69,7 +69,8 @@ class AverageForm(DepthwiseForm):
         cycles = prod(self.chunks.counts) * self.chunks.cycles(pool.stride, *pool.out_shape)
         outputs = prod(pool.out_shape)
         return Work(macs=0, products=blocks * cycles, passes=blocks * outputs * (
-            1 + len(self.steps)), bytes=pool.images * pool.channels * (used + outputs))
+            1 + len(self.steps)), bytes=pool.images * pool.channels * (used + outputs),
+            written=pool.images * pool.channels * outputs)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

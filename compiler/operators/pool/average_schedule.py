@@ -127,10 +127,12 @@ def estimate(form: AverageForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     down, across, groups = (blocks_of(extent, size) for extent, size in (
         (spec.out_height, knobs.rows), (spec.out_width, knobs.columns), (blocks, knobs.blocks)))
     steps = images * groups * down * across
-    (height, width), tile = _box(form, knobs), config.tile_bytes(Buffer.OUT)
-    results = knobs.blocks * knobs.rows * knobs.columns
+    height, width = (form.pool.loaded(axis, parts, reach=(taps - 1) * step + 1)
+                     for axis, parts, taps, step in zip(
+                         range(2), (down, across), chunks.taps, spec.dilation, strict=True))
+    tile, results = config.tile_bytes(Buffer.OUT), knobs.blocks * knobs.rows * knobs.columns
     even = blocks / groups
-    runs = np.where(width >= form.padded.shape[3], 1, height)
+    runs = np.where((across == 1) & (spec.border(1) == 0), 1, height)
     products = chunks.cycles(spec.stride, spec.out_height / down, spec.out_width / across)
     return Steps(
         groups=1, steps=steps, pieces=prod(chunks.counts), products=even * products,

@@ -98,7 +98,8 @@ class AveragedForm(Conv2dForm):
         alone, spec = super().work, self.spec
         pixels = spec.out_height * spec.out_width
         blocks = alone.passes // pixels
-        return replace(alone, bytes=alone.bytes - spec.images * spec.channels_out * (pixels - 1),
+        written = spec.images * spec.channels_out
+        return replace(alone, bytes=alone.bytes - written * (pixels - 1), written=written,
                        passes=blocks * (2 * pixels - 1 + 1 + len(self.halves)))
 
     @property

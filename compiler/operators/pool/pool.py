@@ -234,6 +234,8 @@ class PoolForm(TensorForm):
         blocks = blocks_of(spec.images, config.batch) * blocks_of(spec.channels, config.block_out)
         return Work(macs=0, products=0, bytes=spec.images * spec.channels * (
             used_rows * used_columns + rows * columns),
+            written=spec.images * spec.channels * rows * columns,
+            pairs=blocks * combined,
             passes=blocks * (combined + rows * columns * (1 + len(self.steps))))
 
     @property

@@ -18,7 +18,7 @@ from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
 from ..cost_model import Column, Mask, load_cycles
 from ..divisions import even_sizes, fair_sizes, grid, some_sizes
-from ..form import Template
+from ..form import Template, blocks_of
 from ..kernel import Operator
 from . import average, average_schedule
 from .average import AverageForm
@@ -124,6 +124,17 @@ def box(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
     return height, width
 
 
+def _loaded_box(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
+    """Of these, what is loaded in the mean: the border is filled in."""
+    spec = form.spec
+    height, width = (
+        spec.loaded(axis, blocks_of(extent, size), reach=(window - 1) * dilation + 1)
+        for axis, extent, size, window, dilation in zip(
+            range(2), spec.out_shape, (knobs.rows, knobs.columns), knobs.window, spec.dilation,
+            strict=True))
+    return height, width
+
+
 def accumulators(form: PoolForm, knobs: Knobs) -> tuple[Column, Column]:
     """Accumulator tiles: for the results and their parameters, and for a box of input."""
     height, width = box(form, knobs)
@@ -174,11 +185,11 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     count, images = boxes(form, knobs), form.output.shape[0]
     tile = config.tile_bytes(Buffer.OUT)
     results = knobs.blocks * knobs.rows * knobs.columns
-    _, loaded = accumulators(form, knobs)
     rate = config.bus_bytes / memory.cycles_per_beat
-    height, width = box(form, knobs)
-    runs = knobs.blocks * np.where(width >= spec.width, 1, height)
-    load = load_cycles(loaded * tile / rate, runs, config, memory)
+    height, width = _loaded_box(form, knobs)
+    is_whole = (knobs.columns >= spec.out_shape[1]) & (spec.border(1) == 0)
+    runs = knobs.blocks * np.where(is_whole, 1, height)
+    load = load_cycles(knobs.blocks * height * width * tile / rate, runs, config, memory)
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
     shared = np.where(_is_in_other_banks(form, knobs), 0, 1)
     passes = _passes(form, knobs, shared=shared)

@@ -69,3 +69,23 @@ def test_an_estimate_is_not_far_from_the_simulator(name, beat, config):
         program = compile_op(spec, config, form=candidate.form, knobs=candidate.knobs).program
         cycles = microtron.simulate(program, memory=memory).cycles
         assert LEAST < candidate.estimate / candidate.form.handicap / cycles < MOST
+
+
+@pytest.mark.parametrize("spec", [
+    Conv2d(height=14, width=9, channels_in=8, channels_out=8, pad=1),
+    Conv2d(height=15, width=16, channels_in=8, channels_out=8, stride=2, pad=(1, 1, 0, 1)),
+    Conv2d(height=15, width=15, channels_in=8, channels_out=8, kernel=1, stride=2),
+    Conv2d(height=12, width=12, channels_in=8, channels_out=8, kernel=5, dilation=2, pad=4),
+])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_borders_are_not_loaded(spec, parts, axis):
+    """All rows or columns that parts of the output see, counted one by one."""
+    outputs, size = spec.out_shape[axis], (spec.height, spec.width)[axis]
+    before, seen = spec.pad[2 * axis], 0
+    for part in range(parts):
+        first, last = outputs * part / parts, outputs * (part + 1) / parts - 1
+        begin = first * spec.stride[axis] - before
+        end = last * spec.stride[axis] + spec.reach(axis) - before
+        seen += min(size, end) - max(0, begin)
+    assert spec.loaded(axis, parts) * parts == pytest.approx(seen)

@@ -5,13 +5,14 @@ Published efficiencies rest on these numbers.
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import microtron
 from microtron.compiler.compile import bound_of, work_of
-from microtron.compiler.operators.catalogue import OPERATORS
+from microtron.compiler.operators.catalogue import OPERATORS, operator_of
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
@@ -187,7 +188,15 @@ def test_every_operator_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_the_work_of(name):
     spec, config, expected = CASES[name]
-    assert work_of(spec, config) == expected
+    assert replace(work_of(spec, config), written=0, pairs=0) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_written_is_the_output(name):
+    spec, config, _ = CASES[name]
+    form = operator_of(spec).forms_of(spec, config)[0]
+    result = form.unpack(np.zeros(form.shapes["output"], np.int8))
+    assert work_of(spec, config).written == result.size * getattr(form, "result_bytes", 1)
 
 
 @pytest.mark.parametrize("cycles", [1, 8, 16])
@@ -213,7 +222,30 @@ def test_the_bound_is_the_largest_of_products_bytes_and_vectors(bound, cycles, l
 ])
 def test_bytes_take_their_time_on_the_bus(config, memory, cycles):
     found = Work(macs=5, products=0, bytes=8000, passes=0).bound(config, memory)
-    assert found == Bound(macs=0, memory=cycles, alu=0)
+    assert found.memory == found.cycles == cycles
+    assert found.alone == cycles + 2 * memory.read_latency + memory.write_latency
+
+
+@pytest.mark.parametrize(("config", "memory", "cycles"), [
+    (base, MemoryTiming(shared=False), 750),
+    (base, MemoryTiming(shared=False, cycles_per_beat=2), 1500),
+    (replace(base, reads_in_flight=1), MemoryTiming(), 750 * (64 + 32) / 64),
+    (replace(base, reads_in_flight=2), MemoryTiming(read_latency=256), 750 * (64 + 256) / 128),
+    (replace(base, writes_in_flight=1), MemoryTiming(write_latency=256), 250 * (64 + 256) / 64),
+    (replace(base, reads_in_flight=1, bus_bits=256), MemoryTiming(), 6000 / 32 * (64 + 32) / 64),
+    (base, MemoryTiming(stalls=128), 750 * 2),
+    (base, MemoryTiming(stalls=64), 1000 * 16 / 15),
+    (base, MemoryTiming(stalls=128, cycles_per_beat=3), 1000 * (2 + 4 / 3)),
+])
+def test_reads_and_writes_take_their_own_time(config, memory, cycles):
+    work = Work(macs=5, products=0, bytes=8000, written=2000, passes=0)
+    assert work.bound(config, memory).memory == pytest.approx(cycles)
+
+
+@pytest.mark.parametrize(("banks", "cycles"), [(1, 150), (2, 100)])
+def test_one_bank_gives_two_operands_in_two_cycles(banks, cycles):
+    work = Work(macs=0, products=0, bytes=0, passes=100, pairs=50)
+    assert work.bound(replace(base, acc_banks=banks), MemoryTiming()).alu == cycles
 
 
 def test_utilization_counts_what_the_result_needs_not_what_the_array_does():
@@ -231,7 +263,22 @@ def test_utilization_counts_what_the_result_needs_not_what_the_array_does():
 def test_no_program_undercuts_the_bound(name, config):
     spec = CASES[name][0]
     cycles = microtron.simulate(microtron.compile_op(spec, config).program).cycles
-    assert bound_of(spec, config).cycles <= cycles
+    assert bound_of(spec, config).alone <= cycles
+
+
+@pytest.mark.parametrize("name", ["channels that fill no block", "grouped", "fully connected",
+                                  "max pool, windows side by side", "addition of equal scales"])
+@pytest.mark.parametrize(("fields", "memory"), [
+    ({"reads_in_flight": 1}, MemoryTiming(read_latency=100)),
+    ({"writes_in_flight": 1, "acc_banks": 1}, MemoryTiming(write_latency=100)),
+    ({"reads_in_flight": 2}, MemoryTiming(shared=False, cycles_per_beat=3)),
+    ({}, MemoryTiming(stalls=128, seed=3)),
+])
+def test_no_program_undercuts_the_bound_of_a_slow_memory(name, fields, memory):
+    spec, config = CASES[name][0], replace(tiny, **fields)
+    kernel = microtron.compile_op(spec, config, memory=memory, cost="estimate")
+    assert bound_of(spec, config, memory).alone <= microtron.simulate(
+        kernel.program, memory=memory).cycles
 
 
 @pytest.mark.parametrize(("size", "outputs", "kernel", "stride", "dilation", "pad", "seen"), [

@@ -83,6 +83,22 @@ def test_narrow_groups_and_few_results_are_computed_in_patches():
     assert form.patch.results == 8          # of 2 channels, in tiles of 16
 
 
+def test_groups_that_fill_their_last_tile_in_part_are_computed_in_pairs_of_pixels():
+    """Two pixels of 24 channels fill three tiles, where one takes two."""
+    some, full = (Grouped(height=14, width=14, channels_in=channels, channels_out=channels,
+                          groups=2, pad=1) for channels in (48, 64))
+    found = compile_op(some, base).form
+    assert isinstance(found, PatchedGroupedForm)
+    assert found.patch.pixels == found.patch.results == 2
+    assert not [*grouped.patched_forms(full, base)]
+    spec = Grouped(height=9, width=7, channels_in=12, channels_out=12, groups=2, pad=1,
+                   zero_point_in=3)
+    forms = [*grouped.patched_forms(spec, tiny)]
+    assert forms
+    for form in forms:
+        check(spec, tiny, form=form)
+
+
 def test_layers_between_others_are_never_computed_in_patches():
     assert not any(isinstance(each, PatchedForm)
                    for each in OPERATOR.forms_of(FEW_OUTPUTS, base))
