@@ -41,7 +41,7 @@ class Estimate:
     record: Record              # what it was scaled from
 
     def __str__(self) -> str:
-        routes = "one route" if self.routes == 1 else f"{self.routes} routes"
+        routes = "one route" if self.routes == 1 else f"up to {self.routes} routes"
         memory = ("" if self.memory_mib is None
                   else f" and {self.memory_mib / 1024:.1f} GiB of memory")
         return (f"about {max(1, round(self.processor_seconds / 60)):,} processor minutes with "

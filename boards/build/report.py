@@ -43,7 +43,8 @@ class ChosenClock:
     """The accelerator's clock as a build has chosen it."""
 
     hz: int
-    margin: float                   # that it is below what the first route reached
+    margin: float                   # that it is below what the first route reached, or 0 if that was
+                                    # fast enough and there was no second one
     first_mhz: float                # and what that was
 
 
@@ -119,5 +120,6 @@ def _margin_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How the accelerator's clock was chosen, if it has one of its own."""
     if "margin" not in found:
         return []
-    return [("margin", f"{found['margin']:.0%} below the {found['first_mhz']:.1f} MHz of the first "
-                       f"route; the system runs at {found['system_mhz']:g} MHz")]
+    below = f"{found['margin']:.0%} below the {found['first_mhz']:.1f} MHz of the first route"
+    return [("margin", f"{below if found['margin'] else 'one route was enough'}; the system runs at "
+                       f"{found['system_mhz']:g} MHz")]

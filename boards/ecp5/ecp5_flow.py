@@ -20,6 +20,7 @@ from .choose_clock import CLOCK
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PREPARED = "prepared.json"          # the netlist that is placed
 FIRST, CHOSEN = "first_timing.json", "clock.json"       # where the accelerator's clock is chosen
+KEPT = ("kept.config", "kept_timing.json")      # the first route, where it reached that clock
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -64,34 +65,38 @@ def plan_back_end(board: Board, design: Design) -> Build:
 
 
 def _routes(board: Board, pins: str) -> tuple[Step, ...]:
-    """Place and route; where the accelerator has a clock of its own, a second time at the clock
-    that the first time reached, less a margin."""
+    """Place and route; where the accelerator has a clock of its own and the first route has not
+    reached it, a second time at the clock that it reached, less a margin."""
+    results = ("design.config", "timing.json")
     if not board.clock.is_crossed:
-        return (_route(board, "route", PREPARED, pins, ("design.config", "timing.json")),)
+        return (_route(board, "route", PREPARED, pins, results),)
     netlist, constraints = "clocked.json", "clocked.lpf"
     return (
         _route(board, "first_route", PREPARED, pins, ("first.config", FIRST)),
         Step(name="clock", doing="choosing the accelerator's clock",
-             inputs=(FIRST, PREPARED, pins), outputs=(netlist, constraints, CHOSEN),
+             inputs=(FIRST, "first.config", PREPARED, pins),
+             outputs=(netlist, constraints, CHOSEN, *KEPT),
              work=Call("microtron.boards.ecp5.choose_clock:choose_clock", {
-                 "timing": FIRST, "netlist": PREPARED, "pins": pins,
+                 "timing": FIRST, "config": "first.config", "netlist": PREPARED, "pins": pins,
                  "oscillator_hz": board.clock.hz, "to_netlist": netlist, "to_pins": constraints,
-                 "chosen": CHOSEN})),
-        _route(board, "route", netlist, constraints, ("design.config", "timing.json")))
+                 "chosen": CHOSEN, "kept": KEPT})),
+        _route(board, "route", netlist, constraints, results, KEPT))
 
 
-def _route(board: Board, name: str, netlist: str, pins: str, outputs: tuple[str, str]) -> Step:
+def _route(board: Board, name: str, netlist: str, pins: str, outputs: tuple[str, str],
+           kept: tuple[str, ...] = ()) -> Step:
     config, timing = outputs
     return Step(
         name=name, doing="placing and routing: minutes, or an hour if large",
-        inputs=(netlist, pins, AREA), outputs=outputs,
+        inputs=(netlist, pins, AREA, *kept), outputs=outputs,
         work=Command(tools.NEXTPNR_ECP5, (
             *nextpnr_options(board), "--json", netlist, "--lpf", pins,
             "--lpf-allow-unconstrained", "--textcfg", config, "--report", timing, "--freq",
             f"{board.clock.system_hz / 1e6:g}",
             # The static placer takes a third less wire on whole systems; without it, the router
             # does not come to an end on some.
-            "--timing-allow-fail", "--placer", "static", "--router", "router2")))
+            "--timing-allow-fail", "--placer", "static", "--router", "router2"),
+            ready=tuple(zip(outputs, kept, strict=True)) if kept else ()))
 
 
 def plan(board: Board, config: Config) -> Build:

@@ -34,6 +34,9 @@ def test_what_no_pll_makes_is_refused():
         choose_settings(25 * MHZ, MHZ)
 
 
+KEPT = ("kept.config", "kept.json")
+
+
 def files(folder, *, reached=81.5, cells=(CELL,), constraint=True):
     parameters = {"CLKOP_DIV": f"{7:032b}", "CLKI_DIV": f"{1:032b}", "FEEDBK_PATH": "CLKOP"}
     (folder / "first.json").write_text(json.dumps({
@@ -43,10 +46,12 @@ def files(folder, *, reached=81.5, cells=(CELL,), constraint=True):
         name: {"type": "EHXPLLL", "parameters": dict(parameters)} for name in ("pll", *cells)}}}}))
     (folder / "in.lpf").write_text(
         f"BLOCK ASYNCPATHS;\n{format_constraint(90 * MHZ, NET) if constraint else ''}\n")
+    (folder / "first.config").write_text("routed")
 
 
 def choose():
-    choose_clock("first.json", "in.json", "in.lpf", 25 * MHZ, "out.json", "out.lpf", "clock.json")
+    choose_clock("first.json", "first.config", "in.json", "in.lpf", 25 * MHZ, "out.json", "out.lpf",
+                 "clock.json", KEPT)
 
 
 def test_the_second_route_is_for_what_the_first_one_reached_less_the_margin(tmp_path, monkeypatch):
@@ -61,6 +66,20 @@ def test_the_second_route_is_for_what_the_first_one_reached_less_the_margin(tmp_
     assert int(cells[CELL]["parameters"]["CLKOP_DIV"], 2) == settings.output_divider
     assert cells[CELL]["parameters"]["FEEDBK_PATH"] == "INT_OS"
     assert int(cells["pll"]["parameters"]["CLKOP_DIV"], 2) == 7, "the system's PLL is another"
+    assert [(tmp_path / name).read_bytes() for name in KEPT] == [b"", b""]
+
+
+@pytest.mark.parametrize(("reached", "kept"), [(89.99, False), (90.0, True), (97.2, True)])
+def test_a_first_route_that_is_fast_enough_is_the_only_one(reached, kept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path, reached=reached)
+    choose()
+    chosen = json.loads((tmp_path / "clock.json").read_text())
+    assert (chosen["margin"], chosen["first_mhz"]) == (0 if kept else MARGIN, reached)
+    assert (chosen["hz"] == 90 * MHZ) == kept
+    config, timing = ((tmp_path / name).read_text() for name in KEPT)
+    assert (config, timing) == (
+        ("routed", (tmp_path / "first.json").read_text()) if kept else ("", ""))
 
 
 @pytest.mark.parametrize(("wrong", "complaint"), [

@@ -9,7 +9,13 @@ import pytest
 
 from microtron.boards.build.flow import Flow
 from microtron.boards.build.plan import Plan, build
-from microtron.boards.build.report import ChosenClock, read_nextpnr_report, summarize, table_rows
+from microtron.boards.build.report import (
+    ChosenClock,
+    RoutedDesign,
+    read_nextpnr_report,
+    summarize,
+    table_rows,
+)
 from microtron.boards.build.steps import Step, Write
 from microtron.boards.build.synthesis import Design
 from microtron.boards.ecp5 import ecp5_flow
@@ -64,6 +70,13 @@ def test_the_second_route_has_the_clock_that_the_first_one_reached(tmp_path, mon
     driver = json.loads((folder / "device.json").read_text())
     assert driver["accelerator_hz"] == round(1e6 * found["target_mhz"])
     assert driver["clock_hz"] == board.clock.system_hz
+
+
+def test_a_report_says_that_one_route_was_enough():
+    placed = RoutedDesign(mhz=93.1, used={}, missed={})
+    found = summarize(BOARD, tiny, "tiny", placed, {}, ChosenClock(85_000_000, 0.0, 93.1))
+    assert (found["target_mhz"], found["meets_timing"]) == (85, True)
+    assert dict(table_rows(found))["margin"] == ("one route was enough; the system runs at 50 MHz")
 
 
 @pytest.mark.parametrize(("system", "met"), [(50.5, True), (49.5, False)])
