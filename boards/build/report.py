@@ -43,8 +43,7 @@ class ChosenClock:
     """The accelerator's clock as a build has chosen it."""
 
     hz: int
-    margin: float                   # that it is below what the first route reached, or 0 if that was
-                                    # fast enough and there was no second one
+    margin: float                   # that it is below what the first route reached; 0 without a second
     first_mhz: float                # and what that was
 
 
@@ -121,5 +120,5 @@ def _margin_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "margin" not in found:
         return []
     below = f"{found['margin']:.0%} below the {found['first_mhz']:.1f} MHz of the first route"
-    return [("margin", f"{below if found['margin'] else 'one route was enough'}; the system runs at "
-                       f"{found['system_mhz']:g} MHz")]
+    said = below if found["margin"] else "one route was enough"
+    return [("margin", f"{said}; the system runs at {found['system_mhz']:g} MHz")]

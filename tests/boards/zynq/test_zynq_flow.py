@@ -87,10 +87,11 @@ def test_a_design_gets_the_clock_it_was_routed_for_if_that_is_slower_than_the_bo
         tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for reached, rate in ((57.3, 55_555_555), (140, 100_000_000)):
-        (tmp_path / "timing.json").write_text(json.dumps(
+        (tmp_path / zynq_flow.PROVEN).write_text(json.dumps(
             {"fmax": {"clk": {"achieved": reached, "constraint": 100}}, "utilization": {}}))
         zynq_flow.write_overlay("a.dtso", "a.bit.bin", 100_000_000)
         assert f"assigned-clock-rates = <{rate}>;" in (tmp_path / "a.dtso").read_text()
+        assert json.loads((tmp_path / "clock.json").read_text())["hz"] == rate
 
 
 def test_a_lut_with_two_outputs_is_one(tmp_path):
