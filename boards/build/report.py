@@ -43,7 +43,7 @@ class ChosenClock:
     """The accelerator's clock as a build has chosen it."""
 
     hz: int
-    margin: float                   # that it is below what the first route reached; 0 without a second
+    margin: float                   # that it is below what the first route reached; 0 if one did
     first_mhz: float                # and what that was
 
 

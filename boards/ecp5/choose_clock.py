@@ -1,4 +1,4 @@
-"""After the first route: its result, if it reached the accelerator's clock; otherwise the clock that
+"""After the first route: its result if it reached the accelerator's clock, otherwise the clock that
 it reached, less a margin, for a second one."""
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def plan(board: Board, config: Config) -> Build:
              work=Call("microtron.boards.zynq.zynq_flow:check", {
                  "bitstream": bitstream, "image": image, "idcode": board.part.idcode})))
     return Build(steps=steps, product=bitstream, timing=PROVEN, features="design.fasm",
-                 chosen=CHOSEN, facts={"registers": REGISTERS, "interrupt": INTERRUPT, "linux_image": image,
-                        "device_tree": tree})
+                 chosen=CHOSEN, facts={"registers": REGISTERS, "interrupt": INTERRUPT,
+                                       "linux_image": image, "device_tree": tree})
 
 
 def prove_timing(device: str) -> None:

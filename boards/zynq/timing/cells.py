@@ -1,5 +1,5 @@
 """What a signal takes through a cell and has to wait before a clock edge, from the SDF files of
-Project X-Ray's database: the slow corner. Where it tells places in a slice apart, the slowest of them
+Project X-Ray's database: the slow corner. Where it tells places in a slice apart, the slowest
 counts."""
 
 from __future__ import annotations

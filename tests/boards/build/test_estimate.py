@@ -47,9 +47,10 @@ def test_time_and_memory_grow_with_luts_and_routes(monkeypatch):
     crossed = replace(ULX3S, clock=replace(ULX3S.clock, accelerator_hz=80_000_000))
     found = expected(crossed)
     assert found.processor_seconds == pytest.approx(scale * 700)
-    assert str(found) == (f"about {round(scale * 700 / 60)} processor minutes with up to 2 routes "
-                          f"and {scale * 1000 / 1024:.1f} GiB of memory, by the build of ulx3s with "
-                          "tiny; what is done already takes none")
+    assert str(found) == (
+        f"about {round(scale * 700 / 60)} processor minutes with up to 2 routes and "
+        f"{scale * 1000 / 1024:.1f} GiB of memory, by the build of ulx3s with tiny; what is done "
+        "already takes none")
 
 
 def test_nothing_is_expected_of_what_nobody_has_built():
