@@ -8,13 +8,15 @@ It writes cells, their pins and every switch of every net to routing.txt, a line
     to  CELL  PORT  WIRE
     pip  NAME
 """
-# ruff: noqa: F821
 
+from typing import Any
+
+ctx: Any                # nextpnr's, there before this runs
 CONSTANTS = ("$PACKER_GND_NET", "$PACKER_VCC_NET")
 LUT = "SLICE_LUTX"
 
 
-def dump_cells(lines):
+def dump_cells(lines: list[str]) -> None:
     for name, cell in ctx.cells:
         kind = str(cell.type)
         parameters = "" if kind in (LUT, "PS7_PS7") else " ".join(
@@ -25,7 +27,7 @@ def dump_cells(lines):
         lines.append(f"cell\t{name}\t{kind}\t{cell.bel}\t{parameters}\t{reads}\n")
 
 
-def dump_nets(lines):
+def dump_nets(lines: list[str]) -> None:
     for name, net in ctx.nets:
         if name in CONSTANTS or net.driver.cell is None:
             continue
@@ -36,8 +38,8 @@ def dump_nets(lines):
         lines.extend(f"pip\t{each.pip}\n" for _, each in net.wires)
 
 
-def main():
-    lines = []
+def main() -> None:
+    lines: list[str] = []
     dump_cells(lines)
     dump_nets(lines)
     with open("routing.txt", "w", encoding="utf-8") as file:
