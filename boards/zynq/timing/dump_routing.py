@@ -11,7 +11,7 @@ It writes cells, their pins and every switch of every net to routing.txt, a line
 
 from typing import Any
 
-ctx: Any                # nextpnr's, there before this runs
+ctx: Any = globals()["ctx"]        # nextpnr's, there before this runs
 CONSTANTS = ("$PACKER_GND_NET", "$PACKER_VCC_NET")
 LUT = "SLICE_LUTX"
 
