@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from common import Column, Outcome, main
 
 from microtron.base.errors import MicrotronError
+from microtron.boards.build.static_timing import PlacedTiming
 from microtron.boards.build.tools import find_tool
 from microtron.boards.timing import path_text, sdf
 from microtron.boards.timing.cell_owners import area_by_unit, owners_by_unit
@@ -81,7 +82,7 @@ def route_clock(text: str, family: Family, seeds: range, depth: int, *, route: b
     delays = sdf.read_sdf(best.delays)
     if family.shares_pins:
         drop_neighbour_wires(delays, design.cells)
-    timing = sdf.PlacedTiming(delays)
+    timing = PlacedTiming(delays)
     slowest = slowest_of_units(timing.ends(), lambda end: owner.get(base_name(end[0]), "?"))
     paths = {unit: to_path(timing.path_to(end), design.gates) for unit, end in slowest.items()}
     facts = {"part": family.part, "MHz": best.mhz, "routed": route,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ..build.static_timing import Delays, Hop
 from ..ecp5.replicate_registers import COPY
 from .critical_paths import Path, Step
-from .sdf import Delays, Hop
 from .timing_netlist import Cell, Netlist
 
 # nextpnr splits a carry cell of ECP5 into two halves, and a LUT RAM into four bits.

@@ -7,10 +7,9 @@ system and the capacitance of wires: see docs/clock.md.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from ...build.static_timing import Delays, PlacedTiming
 from ...facts.errors import BoardError
-from ...timing.sdf import Delays, PlacedTiming
 from .cells import CellDelays, is_clock
 from .fabric import Fabric
 from .routing import NetDelays, Routing, read_routing
@@ -39,7 +38,7 @@ def analyse(routing: Routing, family: Path, device: str) -> PlacedTiming:
     return PlacedTiming(delays)
 
 
-def analyse_file(routing: Path, family: Path, device: str) -> dict[str, Any]:
+def analyse_file(routing: Path, family: Path, device: str) -> dict[str, object]:
     """The clock that a routed design bears, and its slowest path."""
     found = read_routing(routing)
     timing = analyse(found, family, device)

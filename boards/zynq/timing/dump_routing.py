@@ -9,9 +9,7 @@ It writes cells, their pins and every switch of every net to routing.txt, a line
     pip  NAME
 """
 
-from typing import Any
-
-ctx: Any = globals()["ctx"]        # nextpnr's, there before this runs
+ctx = globals()["ctx"]        # nextpnr's, there before this runs
 CONSTANTS = ("$PACKER_GND_NET", "$PACKER_VCC_NET")
 LUT = "SLICE_LUTX"
 

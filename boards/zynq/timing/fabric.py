@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from ...facts.errors import BoardError
 
@@ -19,6 +18,48 @@ Wire = tuple[int, int, str]         # column and row of a tile, and the name in 
 Neighbour = tuple[int, int, str, str]   # columns and rows away, type of tile, and the name there
 NANOSECONDS = 1e-6                  # ohms × femtofarads
 LUT_THROUGH = 0.157                 # a LUT that passes on an input: the slowest of timings/*.sdf
+
+
+class SwitchText(TypedDict, total=False):
+    """As the database's JSON has it: delays are four, the least and the most of each corner."""
+
+    wire: str
+    delay: list[str] | None
+    res: str | None
+    in_cap: str | None
+    cap: str | None
+
+
+class PipText(TypedDict):
+    src_wire: str
+    dst_wire: str
+    is_directional: str
+    src_to_dst: SwitchText
+    dst_to_src: SwitchText
+
+
+class SiteText(TypedDict):
+    prefix: str
+    name: str
+    site_pins: dict[str, SwitchText | None]
+
+
+class TileText(TypedDict):
+    wires: dict[str, dict[str, str] | None]
+    pips: dict[str, PipText]
+    sites: list[SiteText]
+
+
+class PlaceText(TypedDict):
+    type: str
+    grid_x: int
+    grid_y: int
+
+
+class JointText(TypedDict):
+    grid_deltas: tuple[int, int]
+    tile_types: tuple[str, str]
+    wire_pairs: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -44,15 +85,16 @@ class Fabric:
 
     def __init__(self, family: Path, device: str):
         self.family = family
-        grid = _read(family / device / "tilegrid.json")
+        grid: dict[str, PlaceText] = json.loads(_read(family / device / "tilegrid.json"))
         self.tiles = {(tile["grid_x"], tile["grid_y"]): tile["type"] for tile in grid.values()}
         self.neighbours: dict[str, dict[str, list[Neighbour]]] = {}
-        for each in _read(family / device / "tileconn.json"):
+        joints: list[JointText] = json.loads(_read(family / device / "tileconn.json"))
+        for each in joints:
             (right, down), (first, second) = each["grid_deltas"], each["tile_types"]
             for one, other in each["wire_pairs"]:
                 self._connect(first, one, (right, down, second, other))
                 self._connect(second, other, (-right, -down, first, one))
-        self.types: dict[str, Any] = {}
+        self.types: dict[str, TileType] = {}
         self.nodes: dict[Wire, Node] = {}
 
     def _connect(self, kind: str, wire: str, other: Neighbour) -> None:
@@ -60,9 +102,9 @@ class Fabric:
 
     def tile_type(self, kind: str) -> TileType:
         if kind not in self.types:
-            self.types[kind] = TileType(_read(self.family / f"tile_type_{kind}.json"))
-        found: TileType = self.types[kind]
-        return found
+            text: TileText = json.loads(_read(self.family / f"tile_type_{kind}.json"))
+            self.types[kind] = TileType(text)
+        return self.types[kind]
 
     def type_at(self, wire: Wire) -> TileType:
         kind = self.tiles.get(wire[:2])
@@ -97,7 +139,7 @@ class Fabric:
 class TileType:
     """Switches, wires and sites of one kind of tile."""
 
-    def __init__(self, text: Any):
+    def __init__(self, text: TileText):
         self.wires = {name: (float(each.get("res") or 0), float(each.get("cap") or 0))
                       for name, each in text["wires"].items() if each}
         self.pips: dict[tuple[str, str], Switch] = {}
@@ -132,16 +174,16 @@ class TileType:
         return pin
 
 
-def _switch(text: Any) -> Switch:
-    """Delays are four: the least and the most of the fast corner, and of the slow one."""
-    delay = float(text["delay"][3]) if text.get("delay") else 0.0
+def _switch(text: SwitchText) -> Switch:
+    """The most of the slow corner."""
+    delays = text.get("delay")
+    delay = float(delays[3]) if delays else 0.0
     return Switch(delay, float(text.get("res") or 0),
                   float(text.get("in_cap") or text.get("cap") or 0))
 
 
-@cache
-def _read(path: Path) -> Any:
+def _read(path: Path) -> str:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise BoardError(f"{path}: {error.strerror}; Project X-Ray's database has it") from None

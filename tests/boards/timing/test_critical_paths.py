@@ -8,6 +8,7 @@ import json
 import pytest
 
 from microtron.base.errors import MicrotronError
+from microtron.boards.build.static_timing import PlacedTiming
 from microtron.boards.timing import cell_owners as owners
 from microtron.boards.timing import critical_paths as paths
 from microtron.boards.timing import ecp5_delays as delays
@@ -173,7 +174,7 @@ def test_a_placed_path_adds_up_what_nextpnr_wrote(read, tmp_path):
     path = tmp_path / "delays.sdf.gz"
     with gzip.open(path, "wt") as file:
         file.write(SDF)
-    timing = sdf.PlacedTiming(sdf.read_sdf(path))
+    timing = PlacedTiming(sdf.read_sdf(path))
     (end, time), = timing.ends()
     assert end == ("$b", "M")
     assert time == pytest.approx(0.525 + 0.3 + 0.447 + 0.403 + 0.7 + 0.03)
