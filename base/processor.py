@@ -50,6 +50,11 @@ class Target:
         return self.triple.startswith("x86_64") and (
             "+avxvnni" in features or {"+avx512vnni", "+avx512vl"} <= {*features})
 
+    @property
+    def masks_loads(self) -> bool:
+        """Whether some lanes of a vector of any type are loaded alone, as AVX-512 does."""
+        return self.triple.startswith("x86_64") and self.vector_bytes == 64
+
     def lanes(self, size: int) -> int:
         """Numbers of so many bytes that a vector holds; 1 if there are no vectors."""
         return max(1, self.vector_bytes // size)

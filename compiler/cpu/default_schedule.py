@@ -4,6 +4,7 @@ vectors lie along the innermost, and what is computed from single elements is co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ...base.processor import Target
@@ -20,6 +21,7 @@ from .strides import Strides, strides_of
 VECTORS = 2             # that are computed side by side: one waits while the other works
 MOST_LANES = 32
 FEWEST_LANES = 4
+WRITTEN_OUT = 8         # terms of a reduction, at most
 ALONE = 2               # what a number by itself takes, in vectors
 PARTS = 16              # iterations that there should be, for threads to share
 
@@ -33,13 +35,35 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
                 tensor, schedule):
             stage.compute_inline()
     computed = [stage for stage in schedule.stages.values() if not stage.inlined]
+    inside = {stage: reader for stage in computed
+              if (reader := _vector_reader(schedule, stage, target)) is not None}
     for stage in computed:
-        if not _has_lane_sums(stage.tensor):
-            arrange(schedule, stage, target)
+        if not _has_lane_sums(stage.tensor) and stage not in inside:
+            arrange(schedule, stage, target,
+                    [each for each, reader in inside.items() if reader is stage])
     for stage in computed:
         if _has_lane_sums(stage.tensor):
             _arrange_lane_sums(schedule, stage)
     return schedule
+
+
+def _vector_reader(schedule: Schedule, stage: Stage, target: Target) -> Stage | None:
+    """The stage that reads each element of a reduction where it computes its own, if vectors of
+    both lie along the last axis: registers hold what is reduced."""
+    tensor = stage.tensor
+    if not isinstance(tensor.body, Reduction) or _has_lane_sums(tensor) or any(
+            map(_has_lane_sums, tensor.inputs())) or not target.masks_loads or (
+            not tensor.shape or tensor.shape[-1] < FEWEST_LANES):
+        return None
+    readers = [(each, node.indices) for each in schedule.stages.values()
+               for node in _elements(each.tensor) if node.tensor is tensor]
+    strides = strides_of(tensor)
+    if len(readers) != 1 or (len(tensor.axes) > 1 and strides.join(*tensor.axes[-2:])):
+        return None
+    (reader, indices), = readers
+    alike = indices == reader.tensor.axes and reader.tensor.shape == tensor.shape
+    return reader if alike and not reader.inlined and (
+        not isinstance(reader.tensor.body, Reduction)) else None
 
 
 def _has_lane_sums(tensor: Tensor) -> bool:
@@ -120,29 +144,48 @@ def _fitting(most: int, extent: int) -> int:
                + extent % lanes * ALONE, default=most)
 
 
-def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
-    """Loops for a tensor that is computed as a whole."""
+def arrange(schedule: Schedule, stage: Stage, target: Target,
+            inside: Sequence[Stage] = ()) -> None:
+    """Loops for a tensor that is computed as a whole, and for reductions of which registers hold
+    the elements of a vector."""
     tensor = stage.tensor
     if any(_has_lane_sums(each) for each in tensor.inputs()):
         _arrange_totals(stage)
         return
-    loops = _fuse_contiguous(stage, strides_of(tensor))
+    loops = list(tensor.axes) if inside else _fuse_contiguous(stage, strides_of(tensor))
     if not loops:
         return
-    most, extent = _lanes_of_stage(schedule, stage, target), loops[-1].extent
-    overlaps = not isinstance(tensor.body, Reduction) and extent >= FEWEST_LANES
-    lanes = min(most, 1 << extent.bit_length() - 1) if overlaps else _fitting(most, extent)
+    most, extent = min(_lanes_of_stage(schedule, each, target)
+                       for each in (stage, *inside)), loops[-1].extent
+    simple = not isinstance(tensor.body, Reduction) and extent >= FEWEST_LANES and all(
+        strides_of(each.tensor).read(each.tensor.axes[-1]) <= {0, 1} for each in inside)
+    overlaps = simple and not inside
+    lanes = min(most, 1 << extent.bit_length() - 1) if simple else _fitting(most, extent)
     # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
     if lanes > 1 and lanes != 3:
         split = stage.split_overlapping if overlaps and extent % lanes else stage.split
-        loops[-1], inside = split(loops[-1], lanes)
-        stage.reorder(*(axis for axis in stage.leaves if axis is not inside), inside)
-        stage.vectorize(inside)
+        loops[-1], lane = split(loops[-1], lanes)
+        stage.reorder(*(axis for axis in stage.leaves if axis is not lane), lane)
+        stage.vectorize(lane)
     first = loops[0]
     for axis in loops[1:]:
         if first.extent < PARTS and stage.leaves[1:2] == [axis]:
             first = stage.fuse(first, axis)
     stage.parallel(first)
+    for each in inside:
+        *_, vector, _ = stage.leaves
+        _arrange_in_registers(each, stage, vector)
+
+
+def _arrange_in_registers(stage: Stage, reader: Stage, loop: Axis) -> None:
+    *others, lane = stage.tensor.axes
+    stage.compute_at(reader, loop)
+    stage.scope = Scope.LOCAL
+    reduced = [axis for axis in stage.leaves if axis.reduces]
+    stage.reorder(*others, *reduced, lane)
+    stage.vectorize(lane)
+    if reduced[-1].extent <= WRITTEN_OUT:
+        stage.unroll(reduced[-1])
 
 
 def _arrange_totals(stage: Stage) -> None:

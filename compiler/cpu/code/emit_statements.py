@@ -9,11 +9,13 @@ from ...errors import CompileError
 from ...expression.expression import BOOL, INDEX, Axis, Binary, Constant, Expression, Select, walk
 from ...expression.intervals import conjuncts
 from ...nest.nest import (
+    Access,
     Allocate,
     Assign,
     Loop,
     LoopKind,
     Marked,
+    Scope,
     Sequence,
     Statement,
     When,
@@ -149,7 +151,12 @@ class Statements:
         writer.start(end)
 
     def _when_in_lanes(self, condition: Expression, when: When) -> None:
-        """All lanes at once where all of them fulfil a condition, and one by one elsewhere."""
+        """All lanes at once where all of them fulfil a condition, and one by one elsewhere, unless
+        the processor loads and stores some lanes alone."""
+        if isinstance(when.body, Assign) and self._can_mask(when.body):
+            with self.values.anew(), self.values.under(self.values.of(condition)):
+                self._store(when.body)
+            return
         everywhere = self._in_all_lanes(list(conjuncts(condition)))
 
         def together() -> None:
@@ -160,6 +167,14 @@ class Statements:
             self._lane_by_lane(when)
         else:
             self._either(everywhere, together, when)
+
+    def _can_mask(self, assign: Assign) -> bool:
+        """Whether what is stored and loaded are neighbours, as far as it might lie outside."""
+        values = self.values
+        return values.target.masks_loads and values.stride(assign.target) == 1 and (
+            assign.target.dtype != BOOL) and not self._risky(assign.value) and all(
+            values.stride(each) == 1 or not values.is_outside(each)
+            for each in walk(assign.value) if isinstance(each, Access))
 
     def _either(self, condition: Value, together: object, statement: Statement) -> None:
         """All lanes together if a condition holds, or a statement for one after the other."""
@@ -235,6 +250,10 @@ class Statements:
             if not risky:
                 self._store(assign)
                 return
+            if values.can_mask(risky):
+                with values.masking(risky):
+                    self._store(assign)
+                return
             everywhere = self._in_all_lanes([part for each in risky
                                              for part in conjuncts(each.condition)])
             if everywhere is None:
@@ -264,9 +283,13 @@ class Statements:
         elif stride == 1:
             value = self.writer.broadcast(value, axis.extent)
             values.fixed[axis] = 0
-            pointer = values.address(target)
+            masked = values.mask is not None and target.buffer.scope != Scope.LOCAL
+            pointer = values.address(target, "" if masked else " inbounds")
             del values.fixed[axis]
-            self._store_at(pointer, value)
+            if masked:
+                values.store_masked(pointer, value)
+            else:
+                self._store_at(pointer, value)
         else:
             for lane in range(axis.extent):
                 element = self.writer.lane(value, lane)

@@ -29,7 +29,7 @@ from ...expression.functions import CHECKED
 from ...expression.intervals import Known, implied_intervals, interval_of
 from ...nest.nest import Access, Buffer
 from ...nest.places import place_of
-from .emit_arithmetic import as_bits, cast, function, operate, operate_plain, select_lanes
+from .emit_arithmetic import as_bits, cast, function, operate, operate_plain, select_lanes, suffix
 from .ranges import fits_in_32
 from .writer import SIZES, Value, Writer
 
@@ -62,6 +62,8 @@ class Values:
         self._found: dict[int, tuple[Expression, Value]] = {}
         self._reads: dict[int, tuple[Expression, list[Access]]] = {}
         self._assumed: set[int] = set()         # selects that choose their first side
+        self._masked: set[int] = set()          # selects whose first side is read by lanes
+        self.mask: Value | None = None          # lanes that may be read
 
     @contextmanager
     def fresh(self) -> Iterator[None]:
@@ -100,6 +102,33 @@ class Values:
             yield
         finally:
             self._assumed -= {id(each) for each in selects}
+
+    @contextmanager
+    def masking(self, selects: list[Select]) -> Iterator[None]:
+        """Where the first side of some selects is loaded in the lanes that choose it."""
+        self._masked |= {id(each) for each in selects}
+        try:
+            yield
+        finally:
+            self._masked -= {id(each) for each in selects}
+
+    @contextmanager
+    def under(self, condition: Value) -> Iterator[None]:
+        """Where only the lanes are loaded, and stored, in which a condition holds."""
+        assert self.vector is not None
+        before, condition = self.mask, self.writer.broadcast(condition, self.vector.extent)
+        self.mask = condition if before is None else operate(self.writer, "and", before, condition)
+        try:
+            yield
+        finally:
+            self.mask = before
+
+    def can_mask(self, selects: list[Select]) -> bool:
+        """Whether what the first sides of selects might read outside are neighbours, and the
+        processor loads some lanes of a vector alone."""
+        return self.target.masks_loads and all(
+            self.stride(each) == 1 for select in selects for each in self._reads_of(select)
+            if self.is_outside(each))
 
     def of(self, node: Expression) -> Value:
         """The value of an expression."""
@@ -155,6 +184,8 @@ class Values:
         if id(node) in self._assumed:
             return self.of(node.then)
         condition = self.of(node.condition)
+        if id(node) in self._masked:
+            return self._select_masked(node, condition)
         if not self.may_leave(node):
             return select_lanes(self.writer, condition, self.of(node.then), self.of(node.otherwise))
         if condition.lanes == 1:
@@ -165,6 +196,11 @@ class Values:
             with self.single_lane(axis, lane):
                 lanes.append(self.of(node))
         return self.writer.gather(lanes)
+
+    def _select_masked(self, node: Select, condition: Value) -> Value:
+        with self.fresh(), self.under(condition):
+            then = self.of(node.then)
+        return select_lanes(self.writer, condition, then, self.of(node.otherwise))
 
     def _branches(self, node: Select, condition: Value) -> Value:
         """Only one side is computed."""
@@ -184,14 +220,17 @@ class Values:
                             lanes)
 
     def may_leave(self, node: Select) -> bool:
-        """Whether the first side of a select might read outside a buffer where it is not chosen.
-        What it reads is looked for once: this is asked for each lane."""
+        """Whether the first side of a select might read outside a buffer where it is not chosen."""
+        return any(map(self.is_outside, self._reads_of(node)))
+
+    def _reads_of(self, node: Select) -> list[Access]:
+        """What the first side reads. It is looked for once: this is asked for each lane."""
         if id(node) not in self._reads:
             self._reads[id(node)] = node, [each for each in walk(node.then)
                                            if isinstance(each, Access)]
-        return any(map(self._is_outside, self._reads[id(node)][1]))
+        return self._reads[id(node)][1]
 
-    def _is_outside(self, access: Access) -> bool:
+    def is_outside(self, access: Access) -> bool:
         try:
             ranges = [interval_of(index, self.known) for index in access.indices]
         except CompileError:
@@ -234,9 +273,10 @@ class Values:
         axis, dtype = self.vector, node.dtype
         if stride == 1:
             self.fixed[axis] = 0
-            pointer = self.address(node)
+            masked = self.mask is not None and self.is_outside(node)
+            pointer = self.address(node, "" if masked else " inbounds")
             del self.fixed[axis]
-            return self.load(pointer, dtype, axis.extent)
+            return (self._masked_load if masked else self.load)(pointer, dtype, axis.extent)
         if stride == 2 and axis.extent % 2 == 0 and dtype != BOOL:
             return self._every_other(node, axis)
         lanes = []
@@ -274,6 +314,25 @@ class Values:
         return writer.value(f"load {writer.type(dtype, lanes)}, ptr {pointer}, align {size}",
                             dtype, lanes)
 
+    def _masked_load(self, pointer: str, dtype: str, lanes: int) -> Value:
+        """The lanes of the mask, and zeros."""
+        writer, mask = self.writer, self.mask
+        assert mask is not None
+        stored = "int8" if dtype == BOOL else dtype
+        zeros = Value("zeroinitializer", stored, lanes)
+        text = writer.call(f"llvm.masked.load.{suffix(writer, zeros)}.p0",
+                           writer.type(stored, lanes), f"ptr {pointer}", f"i32 {SIZES[dtype]}",
+                           writer.operand(mask), writer.operand(zeros))
+        return cast(writer, Value(text, stored, lanes), dtype)
+
+    def store_masked(self, pointer: str, value: Value) -> None:
+        """Store the lanes of the mask."""
+        writer, mask = self.writer, self.mask
+        assert mask is not None
+        value = writer.broadcast(value, mask.lanes)
+        writer.call_void(f"llvm.masked.store.{suffix(writer, value)}.p0", writer.operand(value),
+                         f"ptr {pointer}", f"i32 {SIZES[value.dtype]}", writer.operand(mask))
+
     def stride(self, node: Access) -> int | None:
         """Elements from one lane to the next, or None where it is not the same for all."""
         if self.vector is None:
@@ -288,7 +347,7 @@ class Values:
         return any(each is self.vector or (isinstance(each, Given) and each.value.lanes > 1)
                    for each in walk(node))
 
-    def address(self, node: Access) -> str:
+    def address(self, node: Access, inbounds: str = " inbounds") -> str:
         """A pointer to an element, in the scalar sense."""
         writer, place = self.writer, place_of(node, self.fixed)
         vector, self.vector = self.vector, None
@@ -303,10 +362,10 @@ class Values:
         pointer = self.pointers[node.buffer]
         scalar = "i8" if node.dtype == BOOL else writer.scalar(node.dtype)
         if text is not None:
-            pointer = writer.name(f"getelementptr inbounds {scalar}, ptr {pointer}, "
+            pointer = writer.name(f"getelementptr{inbounds} {scalar}, ptr {pointer}, "
                                   f"{writer.word} {text}")
         if place.constant:
-            pointer = writer.name(f"getelementptr inbounds {scalar}, ptr {pointer}, "
+            pointer = writer.name(f"getelementptr{inbounds} {scalar}, ptr {pointer}, "
                                   f"{writer.word} {place.constant}")
         return pointer
 

@@ -67,10 +67,18 @@ class Writer:
 
     def call(self, name: str, result: str, *arguments: str) -> str:
         """The name of what a function of LLVM gives, declared on the way. Arguments have types."""
+        self._declare(name, result, arguments)
+        return self.name(f"call {result} @{name}({', '.join(arguments)})")
+
+    def call_void(self, name: str, *arguments: str) -> None:
+        """The same of a function that gives nothing."""
+        self._declare(name, "void", arguments)
+        self.add(f"call void @{name}({', '.join(arguments)})")
+
+    def _declare(self, name: str, result: str, arguments: tuple[str, ...]) -> None:
         kinds = ", ".join(each[:each.rindex(" ")] if not each.endswith(")")
                           else each[:each.index(" splat")] for each in arguments)
         self.declared.add(f"declare {result} @{name}({kinds})")
-        return self.name(f"call {result} @{name}({', '.join(arguments)})")
 
     def constant(self, number: float, dtype: str, lanes: int = 1) -> Value:
         text = literal(number, dtype)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....expression.expression import BOOL, Axis, Expression, both, either, negate
+from ....expression.expression import (
+    BOOL,
+    Axis,
+    Expression,
+    as_expression,
+    both,
+    either,
+    negate,
+)
 from ....graph.operation import normalize_axis
 from ....graph.operations.layers.scan import Cumulative, CumulativeKind, TopK
 from ....graph.types import TensorType
@@ -12,6 +20,9 @@ from ....nest.nest import Buffer, LoopKind, Nest, Statement, make_sequence
 from ...registry import BufferOperand, lowers_to_nest
 from ..lowering import is_nan, working
 from ..nest_builders import assign, at, loop_over, nest_of, place_of, when, with_buffer
+from .heap import Heap
+
+BLOCK = 64              # numbers that are compared at a time
 
 
 @lowers_to_nest(Cumulative)
@@ -40,9 +51,10 @@ def cumulative(operation: Cumulative, result: TensorType, target: Buffer,
 
 @lowers_to_nest(TopK)
 def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand) -> Nest:
-    """A list of the best so far, best first. Most numbers are only compared with its last."""
+    """The best so far are a heap whose root is the last of them. Most numbers are only compared
+    with it, some at a time."""
     place = normalize_axis(operation.axis, len(result.shape))
-    size, count = x.type.shape[place], operation.count
+    count = operation.count
     wide = "uint8" if x.type.dtype == BOOL else working(x.type.dtype)
 
     def better(one: Expression, other: Expression) -> Expression:
@@ -57,31 +69,16 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
         def there(index: Expression) -> tuple[Expression, ...]:
             return (*others[:place], index, *others[place:])
 
+        def value(j: Expression) -> Expression:
+            return at(x.buffer, *there(j)).cast(wide)
+
         def fill(values: Buffer, places: Buffer) -> Statement:
-            def candidate(axes: tuple[Axis, ...]) -> Statement:
-                j = axes[0]
-                value = at(x.buffer, *there(j)).cast(wide)
-
-                def goes_before(slot: Expression) -> Expression:
-                    """Whether it comes before what is in a slot, or that is empty."""
-                    return either(j <= slot, better(value, at(values, slot)))
-
-                def shift(slots: tuple[Axis, ...]) -> Statement:
-                    slot = count - 1 - slots[0]
-                    before = place_of(slot - 1, count)
-                    down = both(slot > 0, goes_before(before))
-                    return when(goes_before(slot), make_sequence(
-                        when(down, assign(values, (slot,), at(values, before)),
-                             assign(places, (slot,), at(places, before))),
-                        when(negate(down), assign(values, (slot,), value),
-                             assign(places, (slot,), j.cast(result.dtype)))))
-
-                return when(goes_before(count - 1 + j * 0), loop_over((count,), shift))
-
+            heap = Heap(values, places, count, better)
             return make_sequence(
-                loop_over((count,), lambda axes: make_sequence(assign(values, axes, 0),
-                                                               assign(places, axes, 0))),
-                loop_over((size,), candidate),
+                loop_over((count,), lambda axes: make_sequence(
+                    assign(values, axes, value(axes[0])),
+                    assign(places, axes, axes[0].cast(result.dtype)))),
+                heap.build(), _select_best(heap, value, x.type.shape[place]), heap.sort(),
                 _write_places(operation.sorted, count, places, target, there))
 
         return with_buffer("values", (count,), wide, lambda values: with_buffer(
@@ -89,6 +86,28 @@ def top_k(operation: TopK, result: TensorType, target: Buffer, x: BufferOperand)
 
     outside = [extent for axis, extent in enumerate(result.shape) if axis != place]
     return nest_of(target, loop_over(outside, line, LoopKind.PARALLEL), x)
+
+
+def _select_best(heap: Heap, value: Callable[[Expression], Expression], size: int) -> Statement:
+    """Put the numbers after the first ones in the heap as far as they are better than its root."""
+    blocks, rest = divmod(size - heap.count, BLOCK)
+
+    def take(j: Expression) -> Statement:
+        return when(heap.better(value(j), at(heap.values, 0)), heap.put(
+            as_expression(0), heap.count, value(j), j.cast(heap.places.dtype)))
+
+    def block(axes: tuple[Axis, ...]) -> Statement:
+        start = axes[0] * BLOCK + heap.count
+        # LLVM makes vectors of this loop.
+        return with_buffer("better", (1,), "int32", lambda some: make_sequence(
+            assign(some, (0,), 0),
+            loop_over((BLOCK,), lambda inside: assign(some, (0,), at(some, 0) + heap.better(
+                value(start + inside[0]), at(heap.values, 0)).cast("int32"))),
+            when(at(some, 0) > 0, loop_over((BLOCK,), lambda inside: take(start + inside[0])))))
+
+    return make_sequence(
+        *([loop_over((blocks,), block)] if blocks else ()),
+        *([loop_over((rest,), lambda axes: take(axes[0] + (size - rest)))] if rest else ()))
 
 
 def _write_places(is_sorted: bool, count: int, places: Buffer, target: Buffer,

@@ -42,6 +42,15 @@ def test_the_largest_in_order(shape, dtype, seed, largest, in_order, after):
     check(operation, x, result=TensorType(operation.infer(x.type).shape, after))
 
 
+@settings(max_examples=8)
+@given(st.integers(70, 300), st.integers(1, 60), st.sampled_from(["float32", "int8"]), seeds,
+       st.booleans())
+def test_the_largest_of_many(size, count, dtype, seed, largest):
+    """More than are compared at a time, with equal ones and without."""
+    x = value((2, size), dtype, seed)
+    check(TopK(x="x", count=count, axis=-1, largest=largest, sorted=True), x)
+
+
 def join(kind, dtype):
     return kind if dtype != "bool" or kind not in (ScatterKind.ADD, ScatterKind.MUL) else (
         ScatterKind.REPLACE)
