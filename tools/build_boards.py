@@ -12,13 +12,14 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from microtron import __version__, simulated_cost
 from microtron.base.atomic_files import write_atomically
 from microtron.base.errors import MicrotronError
-from microtron.boards.build.plan import REPORT, build, make_plan
+from microtron.boards.build.plan import REPORT, Plan, build, expect, make_plan
 from microtron.boards.facts.board import Board
 from microtron.boards.facts.catalogue import find_board as known
 from microtron.boards.facts.speed import speed_of
@@ -46,11 +47,27 @@ def report_of(request: str) -> dict[str, Any]:
     if folder.is_dir():
         found: dict[str, Any] = json.loads((folder / REPORT).read_text())
         return found
+    plan = plan_of(request)
+    return build(plan, ROOT / "build" / f"{plan.board.name}-{plan.config_name}")
+
+
+def plan_of(request: str) -> Plan:
+    """The build that BOARD[:CONFIG] asks for."""
     name, _, config = request.partition(":")
     board = known(name)
     config = config or board.preset
-    plan = make_plan(board, load_config(config), config)
-    return build(plan, ROOT / "build" / f"{board.name}-{config}")
+    return make_plan(board, load_config(config), config)
+
+
+def outlook(requests: Sequence[str]) -> str:
+    """What builds will take, one a line, and all together."""
+    lines, seconds = [], 0.0
+    for request in requests:
+        plan = plan_of(request)
+        expected = expect(plan)
+        seconds += expected.processor_seconds if expected else 0
+        lines.append(f"{plan.board.name} with {plan.config_name}: {expected or 'not known'}")
+    return "\n".join((*lines, f"all: about {round(seconds / 60):,} processor minutes"))
 
 
 def row(found: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +144,14 @@ def main() -> int:
     parser.add_argument("boards", nargs="*", metavar="BOARD[:CONFIG]",
                         help=f"boards to build (default: {' '.join(BOARDS)}), or folders of builds "
                              "that were made")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="say what would be built and what it will take, and stop")
     options = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     try:
+        if options.dry_run:
+            print(outlook(options.boards or BOARDS))
+            return 0
         for request in options.boards or BOARDS:
             found = report_of(request)
             results[found["board"]] = row(found)

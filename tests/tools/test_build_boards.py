@@ -74,3 +74,13 @@ def test_a_network_has_a_latency_where_memory_holds_it(boards, monkeypatch):
     assert set(boards.latencies(board, tiny)) == {"KWS"}
     less = replace(board, memory=replace(board.memory, bytes=1 << 20))      # the code is more
     assert boards.latencies(less, tiny) == {}
+
+
+def test_a_dry_run_says_what_all_builds_will_take(boards, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["build_boards.py", "--dry-run"])
+    monkeypatch.setattr(boards, "build", None)
+    assert boards.main() == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.partition(" ")[0] for line in lines] == list(boards.BOARDS)
+    minutes = sum(int(line.split("about ")[1].split(" ")[0].replace(",", "")) for line in lines)
+    assert abs(int(last.split("about ")[1].split(" ")[0].replace(",", "")) - minutes) <= len(lines)
