@@ -10,8 +10,10 @@ are left out: they take long to measure and tell little.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from ..compiler.operators.description import Description
 from ..compiler.operators.form import TensorForm
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
-from .distributed.pool import Pool
+from .distributed.pool import Pool, SerialPool
 from .features import bound_of_point, estimate_of, features_of, steps_of
 from .measure import Progress, measure_all
 from .points import LayerPoint, Schedule, canonical, describe, point_key
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 MOST_CYCLES = 2_000_000     # of a layer, roughly; pairs that take more are left out
 MOST_STEPS = 1024           # of a schedule: it has some instructions for each
 WORST = 3.0                 # times the best estimate: nobody runs schedules that are worse
+DRAWN = 4                   # pairs of a task for a cluster
 Row = dict[str, object]
+Pair = tuple[Config, Description]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,8 @@ class Design:
     seed: int = 0
     device: str = ""            # that measures, instead of the simulator
     names: Mapping[Config, str] | None = None       # of configurations that have one
+    known: dict[int, Sequence[Schedule]] = field(       # drawn so far, by the number of a pair
+        default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("configs", "layers", "memories"):
@@ -59,7 +65,7 @@ class Design:
             raise MicrotronError(f"schedules is {self.schedules}, but must be from 1 to 10000")
 
     @property
-    def pairs(self) -> Iterator[tuple[Config, Description]]:
+    def pairs(self) -> Iterator[Pair]:
         """Every configuration with every layer, evenly at every length."""
         rng = random.Random(self.seed)
         configs, layers = list(self.configs), list(self.layers)
@@ -70,58 +76,95 @@ class Design:
                 # Steps of a configuration and of a turn differ, so that pairs do not repeat.
                 yield config, layers[(number + turn + number // len(layers)) % len(layers)]
 
-    def groups(self, most: int | None = None) -> Iterator[list[LayerPoint]]:
-        """The points, pair by pair; no more than `most` of them."""
+    def groups(self, most: int | None = None,
+               pool: Pool | None = None) -> Iterator[list[LayerPoint]]:
+        """The points, pair by pair; no more than `most` of them. Schedules are drawn by the
+        workers of a pool, and once only."""
         left = most
-        for number, (config, layer) in enumerate(self.pairs):
-            found = [LayerPoint(layer, config, memory, schedule, self.device)
-                     for schedule in self._schedules(layer, config, number)
-                     for memory in self.memories][:left]
-            if found:
-                yield found
-            if left is not None:
-                left -= len(found)
-                if not left:
-                    return
+        with closing(self._drawn(pool or SerialPool())) as drawn:
+            for (config, layer), schedules in drawn:
+                found = [LayerPoint(layer, config, memory, schedule, self.device)
+                         for schedule in schedules for memory in self.memories][:left]
+                if found:
+                    yield found
+                if left is not None:
+                    left -= len(found)
+                    if not left:
+                        return
 
-    def _schedules(self, layer: Description, config: Config, number: int) -> list[Schedule]:
-        """Of one pair: the best estimate, half of the rest among the most promising, and half
-        among all that fit. None if nothing fits, or the layer takes too long."""
-        operator, rng = operator_of(layer), random.Random(f"{self.seed} {number}")
-        try:
-            forms = operator.forms_of(layer, config)
-            ranked: list[Candidate[TensorForm, DataclassInstance]] = rank_candidates(
-                operator.template, forms, self.memories[0])
-        except CompileError:
-            return []
-        best = ranked[0]
-        if best.estimate > MOST_CYCLES:
-            return []
-        form, most = best.form, WORST * best.estimate
-        promising = [Schedule(each.form.number, each.knobs) for each in ranked[1:]
-                     if each.estimate <= most]
-        every, cycles = (candidates(operator.template, form),
-                         estimates(operator.template, form, self.memories[0]))
-        anything = [Schedule(form.number, knobs) for knobs, each in zip(every, cycles, strict=True)
-                    if each <= most]
-        rng.shuffle(promising)
-        rng.shuffle(anything)
-        wanted: dict[Schedule, None] = {}
-        for most_taken, some in ((1, [Schedule(form.number, best.knobs)]),
-                                 (1 + self.schedules // 2, promising), (self.schedules, anything)):
-            for each in some:
-                if len(wanted) >= most_taken:
-                    break
-                if steps_of(LayerPoint(layer, config, self.memories[0], each)) <= MOST_STEPS:
-                    wanted[each] = None
-        return list(wanted)
+    def _drawn(self, pool: Pool) -> Generator[tuple[Pair, Sequence[Schedule]]]:
+        """Every pair with its schedules, in order, whichever is drawn first."""
+        known = self.known
+
+        def tasks() -> Iterator[Draw]:
+            unknown = ((number, pair) for number, pair in enumerate(self.pairs)
+                       if number not in known)
+            while some := dict(islice(unknown, DRAWN if pool.size > 1 else 1)):
+                yield Draw(some, self.memories[0], self.schedules, self.seed)
+        with closing(pool.run(draw_pairs, tasks())) as drawn:
+            for number, pair in enumerate(self.pairs):
+                while number not in known:
+                    other, schedules = next(drawn)
+                    known[other] = schedules
+                yield pair, known[number]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Pairs whose schedules are drawn, by their places in a design."""
+
+    pairs: Mapping[int, Pair]
+    memory: MemoryTiming
+    schedules: int
+    seed: int
+
+
+def draw_pairs(asked: Draw) -> Iterator[tuple[int, list[Schedule]]]:
+    """A task of a pool: the schedules of each pair."""
+    for number, (config, layer) in asked.pairs.items():
+        yield number, draw_schedules(layer, config, asked.memory, asked.schedules,
+                                     random.Random(f"{asked.seed} {number}"))
+
+
+def draw_schedules(layer: Description, config: Config, memory: MemoryTiming, count: int,
+                   rng: random.Random) -> list[Schedule]:
+    """Of one pair: the best estimate, half of the rest among the most promising, and half among
+    all that fit. None if nothing fits, or the layer takes too long."""
+    operator = operator_of(layer)
+    try:
+        forms = operator.forms_of(layer, config)
+        ranked: list[Candidate[TensorForm, DataclassInstance]] = rank_candidates(
+            operator.template, forms, memory)
+    except CompileError:
+        return []
+    best = ranked[0]
+    if best.estimate > MOST_CYCLES:
+        return []
+    form, most = best.form, WORST * best.estimate
+    promising = [Schedule(each.form.number, each.knobs) for each in ranked[1:]
+                 if each.estimate <= most]
+    every, cycles = (candidates(operator.template, form),
+                     estimates(operator.template, form, memory))
+    anything = [Schedule(form.number, knobs) for knobs, each in zip(every, cycles, strict=True)
+                if each <= most]
+    rng.shuffle(promising)
+    rng.shuffle(anything)
+    wanted: dict[Schedule, None] = {}
+    for most_taken, some in ((1, [Schedule(form.number, best.knobs)]),
+                             (1 + count // 2, promising), (count, anything)):
+        for each in some:
+            if len(wanted) >= most_taken:
+                break
+            if steps_of(LayerPoint(layer, config, memory, each)) <= MOST_STEPS:
+                wanted[each] = None
+    return list(wanted)
 
 
 def collect(design: Design, store: Path, *, points: int | None = None,
             seconds: float | None = None, pool: Pool | None = None,
             tell: Callable[[Progress], None] = lambda progress: None) -> Progress:
     """Measure what is not in the store yet."""
-    return measure_all(store, design.groups(points), pool=pool, seconds=seconds, tell=tell)
+    return measure_all(store, design.groups(points, pool), pool=pool, seconds=seconds, tell=tell)
 
 
 def rows_of(design: Design, store: Path, points: int | None = None) -> Iterator[Row]:

@@ -30,5 +30,5 @@ def run_task(function: Callable[[T], Iterable[R]], task: T, sources: str | None)
 @cache
 def task_sources() -> str:
     """A digest of all sources that decide the results of tasks."""
-    return source_digest("microtron.explore.measure", "microtron.explore.tune",
-                         "microtron.explore.codesign.workload")
+    return source_digest("microtron.explore.dataset", "microtron.explore.measure",
+                         "microtron.explore.tune", "microtron.explore.codesign.workload")
