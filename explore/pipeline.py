@@ -21,8 +21,9 @@ from ..compiler.operators.elementwise.lanewise import LanewiseForm
 from ..compiler.operators.form import TensorForm
 from ..compiler.operators.pool.pool import PoolForm
 from ..compiler.operators.pool.pool_schedule import accumulators, alu_cycles, box, boxes
+from ..compiler.operators.sliding_window import Windowed
 from ..isa.config import Config
-from ..isa.instructions import INSTRUCTION_BYTES, Buffer
+from ..isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
 from ..isa.memory_timing import MemoryTiming
 from .points import LayerPoint
 
@@ -50,9 +51,11 @@ class Loops:
     inp_beats: float            # of the bus
     wgt_beats: float
     out_beats: float
-    first: float                # before the first piece: parameters
+    first: float                # before the first piece of a group: its parameters
+    first_beats: float
     fresh: int                  # groups that load their inputs
     wgt_stays: bool
+    wgt_ahead: bool             # those of the next group come while these are in use
     buffers: int                # of inputs
     sums: int                   # buffers of sums
 
@@ -76,9 +79,12 @@ def pipeline_of(point: LayerPoint) -> dict[str, float]:
     inputs, weights = loops.loads
     count = loops.groups * loops.steps
     read = inputs * loops.inp_beats + weights * loops.wgt_beats + (
-        count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / point.config.bus_bytes)
+        loops.groups * loops.first_beats
+        + count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / point.config.bus_bytes)
     bus = _bus_cycles(read, count * loops.out_beats, point.memory)
-    cycles = max(_run(loops, point.memory), bus + loops.first + point.memory.read_latency)
+    cycles = max(_run(loops, point.memory), bus + point.memory.read_latency)
+    if point.config.acc_banks == 1:             # GEMM and the ALU take turns
+        cycles = max(cycles, count * (loops.pieces * loops.products + loops.vectors))
     if isinstance(form, PoolForm):              # the estimate knows about banks of the ALU
         cycles = max(cycles, estimate)
     return {"cycles": cycles, "bus": bus, "load": inputs * loops.inp + weights * loops.wgt,
@@ -91,11 +97,14 @@ def _run(loops: Loops, memory: MemoryTiming) -> float:
     read, write = memory.read_latency + ROUND_TRIP, memory.write_latency + ROUND_TRIP
     groups, steps, pieces = (min(each, most) for each, most in (
         (loops.groups, MOST_GROUPS), (loops.steps, MOST_STEPS), (loops.pieces, MOST_PIECES)))
-    data = loops.first + read + BEGIN
+    data = float(read + BEGIN)
     consumed, sums, stored = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]      # the last two ends
     gemm = alu = store = 0.0
     ends = [data]
     for group in range(groups):
+        if group and not loops.wgt_ahead:
+            data = max(data, gemm + TOKEN + read)
+        data += loops.first
         for step in range(steps):
             for piece in range(pieces):
                 taken = loops.inp if group < loops.fresh else 0.0
@@ -153,32 +162,68 @@ def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool)
                      min(config.writes_in_flight, memory.writes), turns),
         products=value["products"], vectors=value["vectors"] * config.vector_cycles,
         inp_beats=value["inp"] / config.bus_bytes, wgt_beats=value["wgt"] / config.bus_bytes,
-        out_beats=value["out"] / config.bus_bytes, first=value["parameters"] * beat,
+        out_beats=value["out"] / config.bus_bytes,
+        first=transfer(value["parameters"], 1, read, reads),
+        first_beats=value["parameters"] / config.bus_bytes,
         fresh=min(groups, round(value["fresh"])) if value["inp_stays"] else groups,
-        wgt_stays=bool(value["wgt_stays"]), buffers=2 if doubled else 1,
+        wgt_stays=bool(value["wgt_stays"]), wgt_ahead=bool(value["wgt_ahead"]),
+        buffers=2 if doubled else 1,
         sums=1 if value["waits"] or not doubled else 2)
 
 
 def _merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
-    """Steps whose runs are those of memory: blocks of channels that lie side by side in wider
-    tiles are one run, which the compiler's estimate counts one by one."""
+    """Steps with runs and bytes as they are in memory. Blocks of channels that lie side by side in
+    wider tiles are one run, which the compiler's estimate counts one by one, and what is padded is
+    not loaded at all."""
     if isinstance(form, Conv2dForm):
         _, outputs, inputs = form.extents
-        together = 1 if _knob(knobs, "one_by_one") else _knob(knobs, "blocks")
-        read = _blocks_in_a_run(form, "data", _knob(knobs, "depth"), inputs)
+        depth, together = _knob(knobs, "depth"), _knob(knobs, "blocks")
+        if _knob(knobs, "one_by_one"):
+            together = 1
+        read = _blocks_in_a_run(form, "data", depth, inputs)
         written = _blocks_in_a_run(form, "output", together, outputs)
+        taken = _image_shares(form.spec, knobs,
+                              (_knob(knobs, "tap_rows"), _knob(knobs, "tap_columns")))
+        tile_by_tile = form.skips_columns or not _are_whole_tiles(form, "data", depth, inputs)
+        of_runs = taken[0] * taken[1] if tile_by_tile else taken[0]
     elif isinstance(form, DepthwiseForm):
-        blocks = _knob(knobs, "blocks")
+        depth = blocks = _knob(knobs, "blocks")
         read, written = (min(_ways(form, name), blocks) for name in ("data", "output"))
+        taken = _image_shares(form.spec, knobs, (0, 0))
+        of_runs = taken[0]
     else:
         return steps
-    return replace(steps, runs=steps.runs / read, out_runs=np.maximum(1, steps.out_runs / written))
+    runs = np.maximum(np.minimum(depth, steps.runs), of_runs * steps.runs)
+    return replace(steps, inp=taken[0] * taken[1] * steps.inp, runs=runs / read,
+                   out_runs=np.maximum(1, steps.out_runs / written))
+
+
+def _image_shares(spec: Windowed, knobs: object, taps: tuple[int, int]) -> tuple[float, float]:
+    """Of the rows and columns that all steps read, the share that is not padded."""
+    sizes, before = (spec.height, spec.width), (spec.pad[0], spec.pad[2])
+    shares = []
+    for axis, name in enumerate(("rows", "columns")):
+        out = spec.out_shape[axis]
+        count = -(-out // max(1, min(out, _knob(knobs, name) or out)))
+        tile = out / count
+        reach = (tile - 1) * spec.stride[axis] + (
+            (taps[axis] - 1) * spec.dilation[axis] + 1 if taps[axis] else spec.reach(axis))
+        begins = [number * tile * spec.stride[axis] - before[axis] for number in range(count)]
+        inside = sum(max(0.0, min(begin + reach, sizes[axis]) - max(begin, 0.0))
+                     for begin in begins)
+        shares.append(min(1.0, max(inside, 1.0) / (count * reach)))
+    return shares[0], shares[1]
+
+
+def _are_whole_tiles(form: TensorForm, name: str, moved: int, all_of_them: int) -> bool:
+    """Whether blocks that are moved at once are whole tiles of memory."""
+    ways = _ways(form, name)
+    return moved >= ways and (moved % ways == 0 or moved == all_of_them)
 
 
 def _blocks_in_a_run(form: TensorForm, name: str, moved: int, all_of_them: int) -> int:
-    ways = _ways(form, name)
-    whole = moved >= ways and (moved % ways == 0 or moved == all_of_them)
-    return min(ways, moved) if whole else 1
+    whole = _are_whole_tiles(form, name, moved, all_of_them)
+    return min(_ways(form, name), moved) if whole else 1
 
 
 def _ways(form: TensorForm, name: str) -> int:
@@ -189,24 +234,29 @@ def _ways(form: TensorForm, name: str) -> int:
 def _own_steps(form: TensorForm, knobs: object) -> Steps | None:
     """Steps of layers whose estimate has none: those of the ALU alone."""
     tile = form.config.tile_bytes(Buffer.OUT)
+    parameters = PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
     if isinstance(form, LanewiseForm):
         tiles = form.output.shape[0]
         size = min(tiles, _knob(knobs, "tiles"))
         return Steps(groups=1, steps=-(-tiles // size), pieces=1, products=0, out_runs=1,
                      vectors=size * (len(form.steps) + 1), inp=len(form.wide) * size * tile,
-                     runs=len(form.wide), wgt=0, out=size * tile, parameters=0)
+                     runs=len(form.wide), wgt=0, out=size * tile,
+                     parameters=(len(form.wide) + 1) * parameters)
     if not isinstance(form, PoolForm):
         return None
     blocks, rows, columns = (_knob(knobs, name) for name in ("blocks", "rows", "columns"))
     height, width = box(form, knobs)            # type: ignore[arg-type]    # they are its knobs
+    taken = _image_shares(form.spec, knobs, knobs.window)           # type: ignore[attr-defined]
     ways, results = min(_ways(form, "data"), blocks), blocks * rows * columns
-    row_runs = 1 if width >= form.spec.width else height
+    runs = blocks / ways * max(1.0, 1 if width >= form.spec.width else taken[0] * height)
+    out_runs = blocks / ways * rows
+    if not _are_whole_tiles(form, "data", blocks, form.output.shape[1]):    # they move one by one
+        runs, out_runs = blocks * height * width * taken[0] * taken[1], results
     return Steps(
         groups=1, pieces=1, products=0, steps=boxes(form, knobs),   # type: ignore[arg-type]
         vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles,  # type: ignore
-        inp=accumulators(form, knobs)[1] * tile,                    # type: ignore[arg-type]
-        runs=blocks / ways * row_runs, wgt=0, out=results * tile, out_runs=blocks / ways * rows,
-        parameters=0)
+        inp=accumulators(form, knobs)[1] * tile * taken[0] * taken[1],      # type: ignore[arg-type]
+        runs=runs, wgt=0, out=results * tile, out_runs=out_runs, parameters=parameters)
 
 
 def _knob(knobs: object, name: str) -> int:
