@@ -249,7 +249,7 @@ def _costs(spec: Description, kernel: Kernel, timing: MemoryTiming) -> dict[str,
     assert cycles is not None
     work = work_of(spec, config, timing)
     least = work.bound(config, timing)
-    return {**asdict(work), "bound": least.cycles, "bounds": asdict(least), "limit": least.limit,
+    return {**asdict(work), "bound": least.cycles, "bounds": least.limits, "limit": least.limit,
             "cycles": cycles, "efficiency": least.cycles / cycles,
             "utilization": work.utilization(cycles, config)}
 

@@ -26,7 +26,12 @@ class Bound:
     @property
     def cycles(self) -> float:
         """Among other layers of a stream, which hide each other's latency."""
-        return max(self.macs, self.memory, self.alu)
+        return max(self.limits.values())
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The three, by name."""
+        return {"macs": self.macs, "memory": self.memory, "alu": self.alu}
 
     @property
     def alone(self) -> float:
@@ -36,7 +41,7 @@ class Bound:
     @property
     def limit(self) -> str:
         """Which of the three is the largest; of equal ones, the first."""
-        times = {"macs": self.macs, "memory": self.memory, "alu": self.alu}
+        times = self.limits
         return max(times, key=lambda name: times[name])
 
 
