@@ -43,6 +43,7 @@ class Blocked:
     block: Block
     before: Sequence[int] = ()      # axes that are outside of columns; the others are inside
     unrolled: int = 0               # reduce axes that are written out, from the last one
+    result: Tensor | None = None    # that is computed in blocks, if it is not the output
     dot: str = ""                   # the intrinsic for the last reduce axis, of products of bytes
 
     def store(self) -> Tensor:
@@ -51,8 +52,9 @@ class Blocked:
         return compute("block", self.sums.shape, lambda *i: self.sums[i])
 
     def __call__(self, schedule: Schedule, target: Target) -> None:
-        result, = schedule.outputs
-        stage, inside = schedule[result], self._block_tensors(schedule)
+        output, = schedule.outputs
+        result = output if self.result is None else self.result
+        stage, inside = schedule[result], self._block_tensors(schedule, result)
         tile = self._result(stage)
         for each in inside:
             schedule[each].compute_at(stage, tile)
@@ -60,16 +62,16 @@ class Blocked:
             self._arrange_block(schedule[each], target)
         for each, other in schedule.stages.items():
             if each is not result and each not in inside:
-                if is_worth_inlining(each, schedule) and not _is_read(each, inside):
+                if each is not output and is_worth_inlining(each, schedule) and (
+                        not _is_read(each, inside)):
                     other.compute_inline()
                 elif each.name == ACROSS:
                     _arrange_across(other, target)
                 else:
                     arrange(schedule, other, target)
 
-    def _block_tensors(self, schedule: Schedule) -> list[Tensor]:
+    def _block_tensors(self, schedule: Schedule, result: Tensor) -> list[Tensor]:
         """The tensors that are computed for each block: sums, and perhaps a copy of them."""
-        result, = schedule.outputs
         return [each for each in schedule.stages
                 if each is self.sums or (each is not result and self.sums in each.inputs())]
 

@@ -52,9 +52,10 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
     block = _block(shape, window, group, registers_of(images.target))
     if block is None:
         return None
+    if floats and array is not None:
+        return constant_float_sums(images, array.astype(np.float32), shape, window, block)
     if floats:
-        kernel = (_computed_panels(weights, block.lanes) if array is None
-                  else constant("weights", _pack_panels(array.astype(np.float32), block.lanes)))
+        kernel = _computed_panels(weights, block.lanes)
         return _float_sums(images, kernel, sides, shape, window, block)
     assert array is not None, "others are constants"
     if are_bytes(images.type, weights.type) and _has_one_zero(images) and (
@@ -63,6 +64,13 @@ def window_sums(images: Operand, weights: Operand, shape: Shape, window: Window)
                                    and not _zeros(weights).any())):
         return _byte_sums(images, weights, array, shape, window, block)
     return None
+
+
+def constant_float_sums(images: Operand, array: Array, shape: Shape, window: Window,
+                        block: Block) -> Sums:
+    """Those of floats with constant weights, in blocks of some size."""
+    return _float_sums(images, constant("weights", _pack_panels(array, block.lanes)), array.shape,
+                       shape, window, block)
 
 
 def _has_one_zero(x: Operand) -> bool:

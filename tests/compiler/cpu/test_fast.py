@@ -14,6 +14,7 @@ from microtron.base.processor import TARGETS, host
 from microtron.compiler.cpu.code.emit_dot import DOT
 from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.cpu.fast.block import AVX512, COMMON, block_of
+from microtron.compiler.cpu.fast.fast_transposed import can_split
 from microtron.compiler.cpu.operators.layers import lower_matmul, lower_window
 from microtron.compiler.cpu.registry import Operand, Scheduled
 from microtron.compiler.errors import CompileError
@@ -128,6 +129,23 @@ def test_convolutions(n, sides, kernel, groups, depth, outputs, stride, dilation
         x="x", weights="w", stride=stride, dilation=dilation, pad=pad, groups=groups,
         channel_axis=channel_axis, scales=scales)
     check(operation, [images, weights], target, scaled=scaled, constant=constant)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "pad", "more"), [
+    ((4, 4), (2, 2), (1, 1, 1, 1), (0, 0)), ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1)),
+    ((6, 4), (3, 2), (2, 0, 1, 3), (2, 0)), ((16, 8), (8, 8), (4, 4, 0, 0), (0, 3)),
+    ((3, 2), (1, 2), (1, 1, 0, 0), (0, 1)), ((2, 5), (1, 5), (0, 1, 4, 2), (0, 4))])
+@pytest.mark.parametrize("channel_axis", [1, 3])
+def test_transposed_convolutions_in_phases(kernel, stride, pad, more, channel_axis):
+    operation = TransposedConv(x="x", weights="w", bias="b", stride=stride, pad=pad,
+                               output_padding=more, channel_axis=channel_axis)
+    shape = (2, 3, 5, 4) if channel_axis == 1 else (2, 5, 4, 3)
+    images, weights = two("float32", shape, (20, 3, *kernel), 1, None)
+    x, w = operands(images, weights)
+    assert can_split(x, w, stride, operation.dilation, 1)
+    bias = value((20,), "float32", 3)
+    for target in (host(), PLAIN):
+        check(operation, [images, weights, bias], target)
 
 
 @pytest.mark.parametrize("kind", ["float32", "uint8"])

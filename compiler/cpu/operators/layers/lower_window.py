@@ -28,6 +28,7 @@ from ....graph.operations.layers.window import Conv, Pool, PoolKind, TransposedC
 from ....graph.operations.layers.window_places import MaxPlace
 from ....graph.types import Array, TensorType
 from ...fast.fast_convolution import window_sums
+from ...fast.fast_transposed import can_split, phase_sums
 from ...fast.fast_window import Window
 from ...registry import Operand, Scheduled, lowers
 from ..data_movement.lower_blocks import join_axes, split
@@ -87,6 +88,10 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
     if x.type.is_float and min(weights.type.shape) and (
             weights.array is None or not np.isfinite(weights.array).all()):
         return _transposed_without_zeros(operation, result, x, weights, bias)
+    if can_split(x, weights, operation.stride, operation.dilation, operation.groups):
+        phases = _transposed_phases(operation, result, x, weights, bias)
+        if phases is not None:
+            return phases
     border = Constant(zero_point(x.type) if x.type.is_integer else 0, x.type.dtype)
     _, rows, columns, _ = operation.image(result)
     pad: list[int] = []
@@ -97,6 +102,26 @@ def transposed_convolution(operation: TransposedConv, result: TensorType, x: Ope
         pad += [before, side + reach - before - (size - 1) * operation.stride[axis] - 1]
     images = with_border(operation, x, border, tuple(pad), operation.stride)
     return _convolve(operation, result, images, weights, bias, (1, 1), turned=True)
+
+
+def _transposed_phases(operation: TransposedConv, result: TensorType, x: Operand, weights: Operand,
+                       bias: tuple[Operand, ...]) -> Scheduled | None:
+    """The same as a convolution of pixels alone, with the pixels of a stride as outputs."""
+    sides, pad = [], []
+    for axis, (size, wanted) in enumerate(zip(operation.image(x.type)[1:3],
+                                              operation.image(result)[1:3], strict=True)):
+        step, before = operation.stride[axis], operation.pad[2 * axis]
+        reach = weights.type.shape[2 + axis] // step - 1
+        sides.append((wanted - 1 + before) // step + 1)
+        pad += [reach, max(0, sides[-1] - size)]
+    images = with_border(operation, x, Constant(0, x.type.dtype), tuple(pad))
+    phases = phase_sums(images, weights, (sides[0], sides[1]), operation.stride,
+                        (operation.pad[0], operation.pad[2]), operation.channel_axis)
+    if phases is None:
+        return None
+    return Scheduled(finish_sums(
+        operation, result, lambda i: phases.of(*split(i, operation.channel_axis)),
+        operation.channel_axis, bias), phases.schedule)
 
 
 def _transposed_without_zeros(operation: TransposedConv, result: TensorType, x: Operand,
