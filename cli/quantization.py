@@ -46,8 +46,8 @@ def quantize(
         method: Annotated[str, typer.Option(
             help="How ranges are chosen: best, minmax, percentile, entropy or mse.")] = "best",
         techniques: Annotated[str | None, typer.Option(
-            metavar="NAME,…", help="What is tried besides: smooth, equalize, absorb, round, "
-                                   "correct; all unless given, and none if empty.")] = None,
+            metavar="NAME,…", help="What is tried besides: smooth, equalize, absorb, refine, "
+                                   "round, correct; all unless given, and none if empty.")] = None,
         weight_bits: Annotated[int, typer.Option(
             help="Bits of a weight: 8, or 4 for configurations with wgt_bits = 4.")] = 8,
         keep_float: Annotated[list[str] | None, typer.Option(

@@ -16,6 +16,7 @@ from .statistics import Say
 
 MOST_BYTES = 1 << 28            # of float results that are kept in memory
 SQUASHED = (Softmax, LogSoftmax, Unary)         # outputs that hide errors of what they read
+FEWEST = 8                      # samples by which parameters can be dropped
 PERFECT = 200.0                 # decibels: what rounding in float leaves of no error at all
 
 
@@ -35,6 +36,13 @@ class Errors:
         noise = float(np.sum(np.square(wide - found)))
         self.signal += float(np.sum(np.square(wide)))
         self.noise += noise if np.isfinite(noise) else float("inf")
+
+    @staticmethod
+    def of(right: Array, found: Array) -> Errors:
+        """Of one array."""
+        errors = Errors()
+        errors.add(right, found)
+        return errors
 
     @property
     def ratio(self) -> float:
@@ -56,6 +64,7 @@ class Evaluator:
     simulator: Simulator
     samples: list[dict[str, Array]] = field(default_factory=list)
     expected: list[dict[str, Array]] = field(default_factory=list)
+    signals: dict[str, float] = field(default_factory=dict)     # of all samples
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -74,15 +83,26 @@ class Evaluator:
             taken += sum(array.nbytes for array in (*kept.values(), *sample.values()))
             self.samples.append(sample)
             self.expected.append(kept)
+            for name, array in kept.items():
+                self.signals[name] = self.signals.get(name, 0.0) + Errors.of(array, array).signal
 
     def loss(self, parameters: Parameters) -> float:
         """Noise to signal of all that is judged, in the mean."""
-        errors = {name: Errors() for name in self.compared}
-        for sample, right in zip(self.samples, self.expected, strict=True):
+        return float(self.losses(parameters).sum())
+
+    def losses(self, parameters: Parameters, others: Array | None = None) -> Array:
+        """What each sample adds to the loss. Given the losses of others, samples that are left do
+        not run once the first eight or more are worse than theirs, and the rest is infinite."""
+        losses = np.full(len(self.samples), np.inf)
+        for number, (sample, right) in enumerate(zip(self.samples, self.expected, strict=True)):
             found = self.simulator.run(sample, parameters)
-            for name, each in errors.items():
-                each.add(right[name], found[name])
-        return float(np.mean([each.ratio for each in errors.values()]))
+            losses[number] = np.mean([
+                Errors(signal, Errors.of(right[name], found[name]).noise).ratio
+                for name, signal in self.signals.items()])
+            done = number + 1
+            if others is not None and done >= FEWEST and losses[:done].sum() > others[:done].sum():
+                break
+        return losses
 
 
 def compared_tensors(selection: Selection) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from ..base.checked_values import integer, quote
 from ..base.errors import MicrotronError
 from .ranges import BEST, check_method
 
-TECHNIQUES = ("smooth", "equalize", "absorb", "round", "correct")
+TECHNIQUES = ("smooth", "equalize", "absorb", "refine", "round", "correct")
 JUDGED = 16                     # samples on which candidates are compared
 
 

@@ -21,6 +21,7 @@ from .options import QuantizeOptions
 from .parameters import Array, Parameters
 from .prepare import PRODUCTS, prepare
 from .ranges import BEST, choose_scale
+from .refinement import LEAST_LOSS, refine_scales, samples_to_refine
 from .rounding import correct_biases, learn_rounding, observe_moments
 from .samples import Samples
 from .selection import Selection, select
@@ -104,6 +105,7 @@ def _calibrate(simulator: Simulator, samples: Samples, options: QuantizeOptions,
     parameters = _ranges(trial, statistics, options)
     parameters = _equal_models(trial, samples, parameters, options)
     parameters = _weights(trial, samples, parameters, options)
+    parameters = _refine(trial, samples, parameters, options)
     return Quantized(insert(selection, parameters), selection, parameters, simulator, evaluator,
                      tuple(trial.steps), statistics.samples, samples.random, trial.loss)
 
@@ -136,6 +138,23 @@ def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
             channels = observe_channels(simulator, axes,
                                         islice(iter(samples), options.judged_samples), trial.say)
     return parameters
+
+
+def _refine(trial: _Trial, samples: Samples, parameters: Parameters,
+            options: QuantizeOptions) -> Parameters:
+    """Scales chosen by what they do to the results, if these are not close already. Random
+    samples say nothing about that."""
+    if "refine" not in options.techniques or options.method != BEST or samples.random or (
+            trial.loss < LEAST_LOSS):
+        return parameters
+    simulator = trial.evaluator.simulator
+    others = samples_to_refine(simulator.selection, parameters, samples, options.judged_samples)
+    if not others:
+        return parameters
+    chosen_by = Evaluator(simulator)
+    chosen_by.prepare(others, len(others), trial.say)
+    return trial.better("refined scales", parameters, lambda: refine_scales(
+        parameters, chosen_by, trial.evaluator, trial.say))
 
 
 def _explain_nothing(graph: Graph, left_out: Collection[str]) -> str:

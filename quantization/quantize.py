@@ -72,7 +72,7 @@ def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
     config      compile for this configuration too: the report has MACs, hand-overs and cycles
     method      how ranges are chosen: best, minmax, percentile, entropy or mse
     techniques  what is tried besides, and used where it helps: smooth, equalize, absorb,
-                round, correct
+                refine, round, correct
     weight_bits     8, or 4 for configurations with wgt_bits = 4
     keep_float  names of layers that stay float
     max_loss    keep the layers that hurt in float until the loss is at most this: points of

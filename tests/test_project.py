@@ -59,8 +59,8 @@ for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "model
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
 for rooms in ("parameters", "channels_first", "prepare", "selection", "samples", "images",
               "execution", "layer_steps", "simulation", "statistics", "ranges", "options",
-              "evaluation", "insertion", "layers",
-              "equalization", "smoothing", "rounding", "sensitivity", "pipeline", "export",
+              "evaluation", "insertion", "layers", "equalization",
+              "smoothing", "rounding", "refinement", "sensitivity", "pipeline", "export",
               "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 for rooms in ("points", "records", "exchange", "distributed", "measure", "sampling",
