@@ -27,12 +27,12 @@ def pin(wire, delay=0.0, **more):
 # A slice whose output goes over a wire into the next tile, where switches lead back to LUT inputs.
 TILES = {
     "CLB": {"wires": {"OUT": None, "IN1": None, "IN2": None, "AX": None,
-                      "BEG": {"res": "20", "cap": "6"}},
+                      "BEG": {"res": "2000", "cap": "6"}},
             "pips": {"a": pip("OUT", "BEG", 0.1, 1000, 8)},
             "sites": [{"prefix": "SLICE", "name": "X0Y0", "site_pins": {
                 "AQ": pin("OUT", 0.01, res="1500"), "A1": pin("IN1", 0.5, cap="0"),
                 "A2": pin("IN2", 0.4, cap="0"), "AX": pin("AX", 0.0, cap="0"), "CLK": None}}]},
-    "INT": {"wires": {"END": {"res": "10", "cap": "4"}, "BACK1": None, "BACK2": None},
+    "INT": {"wires": {"END": {"res": "1000", "cap": "4"}, "BACK1": None, "BACK2": None},
             "pips": {"b": pip("END", "BACK1", 0.2, 1200, 10),
                      "c": pip("END", "BACK2", 0.3, 1200, 10)}, "sites": []}}
 GRID = {"CLB_X0Y0": {"type": "CLB", "grid_x": 1, "grid_y": 1},
@@ -85,8 +85,8 @@ to\tff\tCK\tX1Y1/CLOCK
 to\tend\tCK\tX1Y1/CLOCK
 """
 # Out of the register and its pin into a buffer's capacitance; behind that 10 fF of wire and another
-# buffer's 10, of which the wire's 30 ohms see 15; the next buffer sees none; then the LUT's pin.
-LOADED = 1e-6 * (1500 * 8 + 1000 * 20 + 30 * 15)
+# buffer's 10, of which the wire's 3,000 ohms see 15; the next buffer sees none; then the LUT's pin.
+LOADED = 1e-6 * (1500 * 8 + 1000 * 20 + 3000 * 15)
 WIRE = 0.01 + 0.1 + 0.2 + LOADED + 0.5
 
 
@@ -124,7 +124,7 @@ def test_a_path_takes_what_its_parts_take(tmp_path, family):
 def test_a_second_branch_loads_the_first(tmp_path, family):
     text = ROUTING.replace("pip\tX2Y1/BACK1/END", "pip\tX2Y1/BACK1/END\npip\tX2Y1/BACK2/END")
     found = analyse_file(routed(tmp_path, text), family, DEVICE)
-    assert found["path"][1]["wire_ns"] == pytest.approx(WIRE + 1e-6 * 1030 * 10, abs=0.001)
+    assert found["path"][1]["wire_ns"] == pytest.approx(WIRE + 1e-6 * 4000 * 10, abs=0.001)
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), [
