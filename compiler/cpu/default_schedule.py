@@ -21,6 +21,7 @@ from .strides import Strides, strides_of
 VECTORS = 2             # that are computed side by side: one waits while the other works
 MOST_LANES = 32
 FEWEST_LANES = 4
+ROWS = (4, 5, 3, 2)     # of vectors that are reduced side by side
 WRITTEN_OUT = 8         # terms of a reduction, at most
 ALONE = 2               # what a number by itself takes, in vectors
 PARTS = 16              # iterations that there should be, for threads to share
@@ -39,8 +40,11 @@ def default_schedule(output: Tensor, target: Target) -> Schedule:
               if (reader := _vector_reader(schedule, stage, target)) is not None}
     for stage in computed:
         if not _has_lane_sums(stage.tensor) and stage not in inside:
-            arrange(schedule, stage, target,
-                    [each for each, reader in inside.items() if reader is stage])
+            reductions = [each for each, reader in inside.items() if reader is stage]
+            if reductions:
+                _arrange_with_registers(schedule, stage, target, reductions)
+            else:
+                arrange(schedule, stage, target)
     for stage in computed:
         if _has_lane_sums(stage.tensor):
             _arrange_lane_sums(schedule, stage)
@@ -144,23 +148,18 @@ def _fitting(most: int, extent: int) -> int:
                + extent % lanes * ALONE, default=most)
 
 
-def arrange(schedule: Schedule, stage: Stage, target: Target,
-            inside: Sequence[Stage] = ()) -> None:
-    """Loops for a tensor that is computed as a whole, and for reductions of which registers hold
-    the elements of a vector."""
+def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
+    """Loops for a tensor that is computed as a whole."""
     tensor = stage.tensor
     if any(_has_lane_sums(each) for each in tensor.inputs()):
         _arrange_totals(stage)
         return
-    loops = list(tensor.axes) if inside else _fuse_contiguous(stage, strides_of(tensor))
+    loops = _fuse_contiguous(stage, strides_of(tensor))
     if not loops:
         return
-    most, extent = min(_lanes_of_stage(schedule, each, target)
-                       for each in (stage, *inside)), loops[-1].extent
-    simple = not isinstance(tensor.body, Reduction) and extent >= FEWEST_LANES and all(
-        strides_of(each.tensor).read(each.tensor.axes[-1]) <= {0, 1} for each in inside)
-    overlaps = simple and not inside
-    lanes = min(most, 1 << extent.bit_length() - 1) if simple else _fitting(most, extent)
+    most, extent = _lanes_of_stage(schedule, stage, target), loops[-1].extent
+    overlaps = not isinstance(tensor.body, Reduction) and extent >= FEWEST_LANES
+    lanes = min(most, 1 << extent.bit_length() - 1) if overlaps else _fitting(most, extent)
     # LLVM for AArch64 cannot cut vectors of three numbers of 64 bits to 8 bits.
     if lanes > 1 and lanes != 3:
         split = stage.split_overlapping if overlaps and extent % lanes else stage.split
@@ -172,9 +171,28 @@ def arrange(schedule: Schedule, stage: Stage, target: Target,
         if first.extent < PARTS and stage.leaves[1:2] == [axis]:
             first = stage.fuse(first, axis)
     stage.parallel(first)
-    for each in inside:
-        *_, vector, _ = stage.leaves
-        _arrange_in_registers(each, stage, vector)
+
+
+def _arrange_with_registers(schedule: Schedule, stage: Stage, target: Target,
+                            reductions: Sequence[Stage]) -> None:
+    """Loops for a tensor, some vectors of it at a time, and for the reductions that it reads, which
+    registers hold."""
+    most = min(_lanes_of_stage(schedule, each, target) for each in (stage, *reductions))
+    *others, last = stage.tensor.axes
+    extent = last.extent
+    dense = all(strides_of(each.tensor).read(each.tensor.axes[-1]) <= {0, 1} for each in reductions)
+    lanes = min(most, 1 << extent.bit_length() - 1) if dense else _fitting(most, extent)
+    vectors, lane = stage.split(last, lanes)
+    stage.vectorize(lane)
+    rows = next((each for each in ROWS if others and others[-1].extent % each == 0), 1)
+    if rows > 1:                # the processor adds to one while it waits for another
+        others[-1], row = stage.split(others[-1], rows)
+        stage.reorder(*others, vectors, row, lane)
+        stage.unroll(row)
+    for axis in others:
+        stage.parallel(axis)
+    for each in reductions:
+        _arrange_in_registers(each, stage, vectors)
 
 
 def _arrange_in_registers(stage: Stage, reader: Stage, loop: Axis) -> None:
@@ -182,10 +200,16 @@ def _arrange_in_registers(stage: Stage, reader: Stage, loop: Axis) -> None:
     stage.compute_at(reader, loop)
     stage.scope = Scope.LOCAL
     reduced = [axis for axis in stage.leaves if axis.reduces]
-    stage.reorder(*others, *reduced, lane)
+    stage.reorder(*others[:-1], *reduced, *others[-1:], lane)
     stage.vectorize(lane)
-    if reduced[-1].extent <= WRITTEN_OUT:
-        stage.unroll(reduced[-1])
+    for axis in others[-1:]:
+        stage.unroll(axis)
+    written = 1
+    for axis in reversed(reduced):
+        written *= axis.extent
+        if written > WRITTEN_OUT:
+            break
+        stage.unroll(axis)
 
 
 def _arrange_totals(stage: Stage) -> None:

@@ -21,6 +21,7 @@ from ...schedule.stage import Stage
 from ..default_schedule import arrange, is_worth_inlining
 from .block import Block
 
+WRITTEN_OUT = 128       # sums of a block, at most, that are stored one by one
 ACROSS = "pixels"       # a copy of images that puts channels last
 
 
@@ -85,7 +86,9 @@ class Blocked:
         before = [axes[each] for each in self.before]
         after = [each for each in axes if each not in (row, column, *before)]
         stage.reorder(*before, stripe, panel, *after, tile, rows, lanes)
-        if not self.dot:        # what is scaled back takes many instructions
+        # What is scaled back takes many instructions, and so do lanes that are stored one by one.
+        apart = self.column != len(axes) - 1
+        if not self.dot and not (apart and self.block.rows * self.block.lanes > WRITTEN_OUT):
             stage.unroll(rows)
         stage.vectorize(lanes)
         for each in (*before, stripe, panel, *after):
