@@ -14,6 +14,8 @@ from ...isa.instructions import SCRATCHPADS, TABLE_WORDS, TABLES, Buffer
 # a block; an ECP5's has 16 Kibit, and the same of Xilinx 7 is half of what counts as a block.
 BLOCKS = [(32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)]
 BLOCK_SIZE = {"ecp5": 1.0, "xc7": 0.5}
+# What Yosys thinks a block and a LUT RAM of 4 bits × 16 words cost, where it chooses between them.
+BLOCK_COST, LUT_RAM_COST = 128, {"ecp5": 4}
 LANE_MULTIPLIERS = 4        # a lane of the ALU multiplies 32 × 32 bits
 KINDS = ("lut", "register", "dsp", "bram")
 
@@ -37,7 +39,8 @@ def _logic(config: Config, family: str, multipliers: int | None) -> dict[str, fl
         "once": 1, "lanes": lanes, "vector": vector, "rows": rows,
         "weights": config.block_in * config.block_out, "products": macs,
         "packed products": macs if packs else 0, "sums": vector * log2(2 * config.block_in),
-        "banked lanes": vector * banks, "chosen lanes": vector * (banks > 1), "banks": banks,
+        "banked lanes": vector * log2(banks),
+        "chosen lanes": vector * (banks > 1), "banks": banks,
         "folded lanes": vector * (config.vector_cycles > 1), "bus": config.bus_bytes,
         "bus by lanes": max(config.bus_bytes, vector),
         "queue": ceil(config.queue_depth / 16), "reads": config.reads_in_flight,
@@ -49,6 +52,8 @@ def _logic(config: Config, family: str, multipliers: int | None) -> dict[str, fl
         "indices": sum(log2(config.tiles(buffer)) for buffer in SCRATCHPADS),
         "choice of blocks": sum(width * (ceil(depth / 2048) - 1)
                                 for width, depth in _memories(config)),
+        "lut rams": sum(_lut_rams(*each) for each in _memories(config)
+                        if _is_in_luts(*each, family)),
         "counters": 1 - config.cycles_only, "addresses": config.address_bits / 32}
 
 
@@ -58,10 +63,25 @@ def _multipliers(config: Config, family: str, multipliers: int | None) -> float:
 
 
 def _blocks(config: Config, family: str) -> float:
-    """Blocks of RAM that memories take, each with the shape of which it takes fewest."""
-    return BLOCK_SIZE[family] * sum(min(
-        ceil(width / bits) * ceil(depth / words) for bits, words in BLOCKS)
-        for width, depth in _memories(config))
+    """Blocks of RAM that memories take, but for those that are in LUTs."""
+    return BLOCK_SIZE[family] * sum(_fewest_blocks(*each) for each in _memories(config)
+                                    if not _is_in_luts(*each, family))
+
+
+def _fewest_blocks(width: int, depth: int) -> int:
+    """Blocks of the shape of which a memory takes fewest."""
+    return min(ceil(width / bits) * ceil(depth / words) for bits, words in BLOCKS)
+
+
+def _lut_rams(width: int, depth: int) -> int:
+    return ceil(width / 4) * ceil(depth / 16)
+
+
+def _is_in_luts(width: int, depth: int, family: str) -> bool:
+    """Whether LUT RAM is cheaper: memories of few words."""
+    cost = LUT_RAM_COST.get(family)
+    return cost is not None and (
+        cost * _lut_rams(width, depth) < BLOCK_COST * _fewest_blocks(width, depth))
 
 
 def _memories(config: Config) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,7 @@ LEAST_ROWS = 10             # of a family
 # What decides most of the logic: all that few rows can tell apart.
 MAIN_COUNTS = ("once", "lanes", "vector", "products", "banked lanes")
 # A lane of the ALU and a product, synthesized alone: few designs do not tell their weights.
-ALONE = {"ecp5": {"lut": {"lanes": 1076.0, "products": 18.0},
+ALONE = {"ecp5": {"lut": {"lanes": 1076.0, "products": 18.0, "lut rams": 6.0},
                   "register": {"lanes": 757.0, "products": 33.0}}}
 PRESET_AREAS = {"ecp5": "ecp5", "xc7": "zynq"}      # what areas.toml calls them
 Weights = Mapping[str, Mapping[str, Mapping[str, float]]]       # by family, kind and count
