@@ -42,6 +42,7 @@ TRIALS = 8                  # programs that are compiled and timed, at most
 INSTRUCTIONS = 600          # of these programs together, after which no other is tried,
 CYCLES_PER_TRIED = 128      # or one for so many cycles, if these are more: long layers are worth it
 UNSURE = 1.06               # by this factor, estimates err
+UNSURE_OF_FORM = 1.25       # the same between forms: what is computed otherwise errs otherwise
 LOOKED_AT = 64              # candidates from which the trials are taken
 ALIKE = 1.3                 # sizes that differ by less are no other idea
 SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
@@ -164,7 +165,19 @@ def rank_candidates(template: Template[FormT, KnobsT], forms: Iterable[FormT],
             hopeless = expected if hopeless is None else min(hopeless, expected)
     if not found:
         raise CompileError(_too_small(template, form))
-    return sorted(found, key=lambda candidate: candidate.estimate)[:LOOKED_AT]
+    found.sort(key=lambda candidate: candidate.estimate)
+    return [*found[:LOOKED_AT], *first_of_forms(found, found[:LOOKED_AT])]
+
+
+def first_of_forms(ordered: Iterable[Candidate[FormT, KnobsT]],
+                   but: Iterable[Candidate[FormT, KnobsT]]) -> list[Candidate[FormT, KnobsT]]:
+    """The most promising candidate of each form, but for those of some others."""
+    known, found = {id(each.form) for each in but}, []
+    for each in ordered:
+        if id(each.form) not in known:
+            known.add(id(each.form))
+            found.append(each)
+    return found
 
 
 def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
@@ -187,25 +200,40 @@ def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
 
 def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
             compiled: Callable[[Candidate[FormT, KnobsT]], Result], least: float,
-            cost: Cost | None) -> tuple[Candidate[FormT, KnobsT], Result]:
+            cost: Cost | None, *,
+            every_form: bool = False) -> tuple[Candidate[FormT, KnobsT], Result]:
     """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
     cost to ask; otherwise the fastest of several that differ. The longer the bound, the more are
-    tried. A candidate that cannot run is passed over as long as another can."""
+    tried, and if asked for, one of every form that may win. A candidate that cannot run is passed
+    over as long as another can."""
     effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED)
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
     best, written = _measure(result, cost), len(result.program.code)
     calibration = ordered[0].estimate / best        # estimates err, but alike
-    for candidate in diverse_candidates(ordered):
-        hopeless = calibration and candidate.estimate >= UNSURE * calibration * best
-        if best <= CLOSE * least or hopeless or written >= effort:
-            break
+    tried = [chosen]
+
+    def is_hopeless(candidate: Candidate[FormT, KnobsT], unsure: float) -> bool:
+        return best <= CLOSE * least or bool(
+            calibration and candidate.estimate >= unsure * calibration * best)
+
+    def measure(candidate: Candidate[FormT, KnobsT]) -> None:
+        nonlocal best, chosen, result, written
         other = compiled(candidate)
+        tried.append(candidate)
         written += len(other.program.code)
         cycles = _measure(other, cost)
         if cycles < best:
             best, chosen, result = cycles, candidate, other
+
+    for candidate in diverse_candidates(ordered):
+        if is_hopeless(candidate, UNSURE) or written >= effort:
+            break
+        measure(candidate)
+    for candidate in first_of_forms(ordered, tried) if every_form else ():
+        if not is_hopeless(candidate, UNSURE_OF_FORM):
+            measure(candidate)
     if best == float("inf"):
         cost(result.program)            # says why
     return chosen, result

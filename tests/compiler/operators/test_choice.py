@@ -140,6 +140,30 @@ def test_a_candidate_whose_estimate_leaves_no_hope_is_not_tried():
     assert trial([100, 100, 20], [200, 208, 211])[1] == [1, 2, 4]
 
 
+@pytest.mark.parametrize(("estimate", "sizes"), [(123, [1, 4]), (124, [1])])
+def test_one_of_each_form_that_may_win_is_tried_however_long_the_others_are(estimate, sizes):
+    """Estimates of other forms err otherwise."""
+    ordered = [Candidate(99.0, "one way", Size(1)), Candidate(101.0, "one way", Size(2)),
+               Candidate(estimate, "another way", Size(4)),
+               Candidate(estimate, "another way", Size(8))]
+    tried = []
+
+    def compiled(candidate):
+        tried.append(candidate.knobs.size)
+        return Tried(tried[-1], 100 - tried[-1], (0,) * choice.INSTRUCTIONS)
+
+    chosen, _ = fastest(ordered, compiled, 0, lambda program: program.cycles, every_form=True)
+    assert tried == sizes
+    assert chosen.knobs.size == sizes[-1]
+
+
+def test_the_best_of_a_form_is_never_left_out():
+    one, other = Way(50, tuple(range(60, 160))), Way(50, (190, 200))
+    found = rank_candidates(STAND_IN, [one, other])
+    assert len(found) == choice.LOOKED_AT + 1
+    assert (found[-1].form, found[-1].estimate) == (other, 190)
+
+
 def test_a_program_that_cannot_run_is_passed_over():
     def cost(program):
         if program.size != 2:
