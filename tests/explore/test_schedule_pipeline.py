@@ -1,15 +1,17 @@
 """The recurrence over the steps of a schedule, against exact simulations."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from microtron import Conv2d
 from microtron.explore.dataset import Design
 from microtron.explore.features import estimate_of
 from microtron.explore.layer_sources import sample_layers
 from microtron.explore.measure import measure_schedules
-from microtron.explore.pipeline import PARTS, pipeline_of
+from microtron.explore.pipeline import PARTS, _image_shares, pipeline_of
 from microtron.explore.sampling import sample_configs
 from microtron.isa.memory_timing import MemoryTiming
 
@@ -44,3 +46,16 @@ def test_slower_memory_takes_no_fewer_cycles_and_no_engine_is_busy_for_longer(po
         for change in ({"read_latency": 200}, {"write_latency": 200}, {"cycles_per_beat": 8}):
             slower = pipeline_of(replace(point, memory=replace(point.memory, **change)))
             assert slower["cycles"] >= found["cycles"]
+
+
+@pytest.mark.parametrize(("rows", "columns", "share"), [
+    (8, 8, (0.8, 0.8)),         # 8 of 10 rows, at once
+    (4, 8, (10 / 12, 0.8)),     # twice 5 of 6
+    (2, 1, (14 / 16, 22 / 24)),     # 3, 4, 4, 3 of 4; 2, 3, …, 3, 2 of 3
+])
+def test_what_is_padded_is_not_loaded(rows, columns, share):
+    layer = Conv2d(height=8, width=8, channels_in=4, channels_out=4, pad=1)
+    knobs = SimpleNamespace(rows=rows, columns=columns)
+    assert _image_shares(layer, knobs, (0, 0)) == pytest.approx(share)
+    plain = replace(layer, pad=(0, 0, 0, 0), height=10, width=10)
+    assert _image_shares(plain, knobs, (0, 0)) == (1, 1)
