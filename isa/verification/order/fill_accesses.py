@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ....base.source_digest import source_number
 from ...instructions import (
     PARAMETER_TILES,
     WINDOW_ROWS,
@@ -59,9 +58,8 @@ from .accesses import AT, DRAM, NOT_LONG
 from .boxes import normalize_box
 from .feeds import FEED
 from .footprints import Numbers
-from .jit import call_directly, entry, helper
+from .jit import entry_point, helper
 
-MADE_FROM = float(source_number(__name__))
 UOP, WEIGHTS, ACC, ACC8 = map(int, (Buffer.UOP, Buffer.WGT, Buffer.ACC, Buffer.ACC8))
 INP, OUT = int(Buffer.INP), int(Buffer.OUT)
 LOAD, GEMM, WINDOW, ALU, ALUI, REQUANTIZE, TABLE, STORE = (int(kind.opcode) for kind in (
@@ -132,10 +130,8 @@ class Summary(NamedTuple):
     most_rows: int          # of a box
 
 
-@call_directly
-@entry
-def fill_accesses(code: npt.NDArray[np.uint8], facts: Facts, filled: Filled,
-                  made_from: float = MADE_FROM) -> Summary:
+@entry_point
+def fill_accesses(code: npt.NDArray[np.uint8], facts: Facts, filled: Filled) -> Summary:
     """Fill rows in program order; there is room for as many as there can be."""
     numbers, at, feeds = filled.numbers, 0, 0
     for now in range(len(code)):

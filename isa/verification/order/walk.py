@@ -14,16 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....base.source_digest import source_number
 from .accesses import DRAM, Table
 from .feeds import Contents, Feeds, bring
 from .footprints import Numbers
-from .jit import call_directly, entry, helper, inline_always
+from .jit import entry_point, helper, inline_always
 from .shadow import ENGINES, Shadow, touch_pad
 from .shadow_dram import DramShadow, touch_dram
 
 DONE, STARVED, OUTSIDE, TOO_MUCH = range(4)     # how a walk ends
-MADE_FROM = float(source_number(__name__))
 
 RACE = np.dtype([           # an instruction that no token orders after an earlier one
     ("instruction", "i8"), ("space", "i8"),
@@ -82,10 +80,9 @@ def new_state(tokens: int) -> State:
         numbers, numbers, pairs, pairs, pairs, (*pairs, tokens), numbers, numbers)))
 
 
-@call_directly
-@entry
-def walk(code: Code, pads: Shadow, dram: DramShadow, result: Order, state: State, derive: bool,
-         made_from: float = MADE_FROM) -> tuple[int, int, int]:
+@entry_point
+def walk(code: Code, pads: Shadow, dram: DramShadow, result: Order, state: State,
+         derive: bool) -> tuple[int, int, int]:
     """Returns how the walk ended, at which instruction, and the engine it starved for."""
     for now in range(len(code.engine)):
         own = code.engine[now]

@@ -28,7 +28,7 @@ from ..placed_nest import PlacedNest, ahead_of, ahead_sections
 from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
 from ..sum_starts import copied_tiles
 from . import nest_arrays as tables
-from .jit import prepare_call
+from .jit import bind
 from .plans import (
     FILLED,
     IMMEDIATE,
@@ -342,9 +342,9 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
         arrays, state = builder.arrays(), builder.new_state()
         output = tables.Output(np.zeros((ROOM, INSTRUCTION_BYTES), np.uint8),
                                np.zeros((ROOM, OPERANDS), np.uint16))
-        go_on = prepare_call(walk, arrays, builder.store.arrays(), state, output)
+        fixed, room = bind(arrays), (bind(state), bind(output))
         while True:
-            end = go_on(arrays, builder.store.arrays(), state, output)
+            end = walk(fixed, builder.store.arrays(), *room)
             if end == tables.REFUSED or state.numbers[tables.WRITTEN] > most:
                 return None
             if end == tables.DONE:
@@ -353,6 +353,7 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
                 builder.plan(state)
             else:
                 state, output = _with_more_room(state, output)
+                room = bind(state), bind(output)
     except UnsupportedError:
         return None
     written, uops = state.numbers[tables.WRITTEN], state.numbers[tables.UOPS]

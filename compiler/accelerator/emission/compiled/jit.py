@@ -1,23 +1,15 @@
-"""Compiling the emitter with numba, as `isa.verification.order.jit` does for the verifier. Other
-threads run meanwhile."""
+"""Compiling the emitter with numba, as `isa.verification.order.jit` does for the verifier."""
 
 from __future__ import annotations
 
-from .....base.numba_cache import enable_cache
-from .....isa.verification.order.jit import (
-    OPTIONS,
-    Function,
-    call_directly,
-    helper,
-    njit,
-    prepare_call,
-)
+from typing import cast
 
-__all__ = ["entry", "helper", "prepare_call"]
+from .....base.deferred_functions import Entry, bind
+from .....isa.verification.order.jit import Function, helper
+
+__all__ = ["bind", "entry", "helper"]
 
 
 def entry(function: Function) -> Function:
-    """A compiled function for Python to call, kept in numba's cache."""
-    compiled: Function = njit(nogil=True, **OPTIONS)(function)
-    enable_cache(compiled, "emitter", needs_numba=False)
-    return call_directly(compiled)
+    """A compiled function for Python to call. Other threads run meanwhile."""
+    return cast(Function, Entry(function, "emitter"))

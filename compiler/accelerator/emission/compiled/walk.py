@@ -6,7 +6,6 @@ in arrays of the caller.
 """
 
 # No postponed annotations here: numba reads the functions as they are.
-from .....base.source_digest import source_number
 from .jit import entry, helper
 from .nest_arrays import (
     ALLOCATE,
@@ -41,14 +40,11 @@ from .nest_arrays import (
 from .pending_sums import clear_touched, forget_sum
 from .write import write_rows, write_transfers
 
-MADE_FROM = float(source_number(__name__))
-
 find_head = helper(head_of_key)
 
 
 @entry
-def walk(tables: Tables, plans: Plans, state: State, output: Output,
-         made_from: float = MADE_FROM) -> int:
+def walk(tables: Tables, plans: Plans, state: State, output: Output) -> int:
     """Go on until the end, or until something is missing."""
     numbers, values = state.numbers, state.values
     while numbers[AT] < len(tables.operations):
