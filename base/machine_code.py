@@ -39,6 +39,13 @@ def object_file(text: str, target: Target | None = None, *, unroll: bool = True,
     return code
 
 
+def assemble(text: str) -> bytes:
+    """A module that somebody has optimized, as an object file for this processor."""
+    machine = _shared_machine(host(), SPEED)
+    code: bytes = machine.emit_object(_parse_module(text, host(), machine))
+    return code
+
+
 def assembly(text: str, target: Target | None = None, *, unroll: bool = True) -> str:
     """The same to read."""
     machine = _machine(target or host())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from microtron.base.deferred_functions import OPTIONS, Deferred, Entry, bind
+from microtron.base.compiled.deferred_functions import OPTIONS, Deferred, Entry, bind
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Sync
 from microtron.isa.program import Program

@@ -8,11 +8,11 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
-from ....base.deferred_functions import OPTIONS, Deferred, Entry
+from ....base.compiled.deferred_functions import OPTIONS, Deferred, Entry
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 VERIFIER = "verifier"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from .....base.deferred_functions import Entry, bind
+from .....base.compiled.deferred_functions import Entry, bind
 from .....isa.verification.order.jit import Function, helper
 
 __all__ = ["bind", "entry", "helper"]

@@ -15,7 +15,7 @@ import numba.extending
 import numba.np.arrayobj
 from llvmlite import ir
 
-from .machine_code import object_file
+from ..machine_code import assemble
 
 Compiled: TypeAlias = Any       # of numba, which has no types
 
@@ -44,7 +44,7 @@ def compile_entry(function: Callable[..., object], arguments: tuple[object, ...]
     flat: Compiled = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(take_words)
     flat.compile((types.int64,))
     found, = flat.overloads.values()
-    return found.fndesc.llvm_func_name, object_file(found.library.get_llvm_str())
+    return found.fndesc.llvm_func_name, assemble(found.library.get_llvm_str())
 
 
 def _words_in(kind: Compiled) -> int:
