@@ -192,15 +192,16 @@ def _arrange_with_registers(schedule: Schedule, stage: Stage, target: Target,
     for axis in others:
         stage.parallel(axis)
     for each in reductions:
-        _arrange_in_registers(each, stage, vectors)
+        _arrange_in_registers(each, stage, vectors, lanes)
 
 
-def _arrange_in_registers(stage: Stage, reader: Stage, loop: Axis) -> None:
-    *others, lane = stage.tensor.axes
+def _arrange_in_registers(stage: Stage, reader: Stage, loop: Axis, lanes: int) -> None:
+    *others, last = stage.tensor.axes
     stage.compute_at(reader, loop)
     stage.scope = Scope.LOCAL
     reduced = [axis for axis in stage.leaves if axis.reduces]
-    stage.reorder(*others[:-1], *reduced, *others[-1:], lane)
+    vectors, lane = stage.split(last, lanes)
+    stage.reorder(*others[:-1], vectors, *reduced, *others[-1:], lane)
     stage.vectorize(lane)
     for axis in others[-1:]:
         stage.unroll(axis)

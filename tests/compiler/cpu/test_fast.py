@@ -24,6 +24,7 @@ from microtron.compiler.graph.evaluate_graph import compute_node
 from microtron.compiler.graph.graph import Constant, Graph, Node
 from microtron.compiler.graph.operation import Value
 from microtron.compiler.graph.operations.layers.matmul import MatMul
+from microtron.compiler.graph.operations.layers.normalization import Softmax
 from microtron.compiler.graph.operations.layers.window import Conv, TransposedConv
 from microtron.compiler.graph.types import Quantization, TensorType
 from microtron.compiler.schedule.lower import lower
@@ -146,6 +147,11 @@ def test_transposed_convolutions_in_phases(kernel, stride, pad, more, channel_ax
     bias = value((20,), "float32", 3)
     for target in (host(), PLAIN):
         check(operation, [images, weights, bias], target)
+
+
+@pytest.mark.parametrize("width", [4, 31, 64, 65, 80, 131])
+def test_reductions_across_rows_of_any_width(width):
+    check(Softmax(x="x", axis=1), [value((2, 5, width), "float32", width)], host())
 
 
 @pytest.mark.parametrize("kind", ["float32", "uint8"])
