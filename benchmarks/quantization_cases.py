@@ -156,7 +156,7 @@ def _inputs(path: str) -> list[str]:
 def given_case(path: str, preprocess: str, *, boxes: bool) -> Case:
     """A file that is not of ../shared/models, with the pictures there: one that classifies, or one
     that gives boxes."""
-    from microtron.quantization.images import image_folder
+    from microtron.quantization.calibration.images import image_folder
 
     def pictures(folder: Path) -> list[Sample]:
         return [{name: image} for image in image_folder(folder, preprocess)]

@@ -149,7 +149,7 @@ def samples_of(data: Path | None, preprocess: str) -> Any:
         return None if data is None else str(data)
     if data is None:
         raise MicrotronError("--preprocess is for images; name their folder with --data")
-    from ..quantization.images import image_folder
+    from ..quantization.calibration.images import image_folder
     return image_folder(data, preprocess)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..compiler.graph.operations.layers.normalization import LogSoftmax, Softmax
 from ..compiler.graph.operations.pointwise.unary import Unary
+from .calibration.statistics import Say
 from .parameters import Array, Parameters
 from .selection import Selection
 from .simulation import Simulator
-from .statistics import Say
 
 MOST_BYTES = 1 << 28            # of float results that are kept in memory
 SQUASHED = (Softmax, LogSoftmax, Unary)         # outputs that hide errors of what they read

@@ -8,7 +8,7 @@ from math import isfinite
 
 from ..base.checked_values import integer, quote
 from ..base.errors import MicrotronError
-from .ranges import BEST, check_method
+from .calibration.ranges import BEST, check_method
 
 TECHNIQUES = ("smooth", "equalize", "absorb", "refine", "round", "correct")
 JUDGED = 16                     # samples on which candidates are compared

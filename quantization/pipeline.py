@@ -13,22 +13,22 @@ import numpy as np
 from ..base.checked_values import list_names, show_name
 from ..base.errors import MicrotronError
 from ..compiler.graph.graph import Graph
-from .equalization import equalize, find_pairs, observe_channels
+from .calibration.ranges import BEST, choose_scale
+from .calibration.samples import Samples
+from .calibration.statistics import Say, Statistics, observe
 from .evaluation import Evaluator
 from .insertion import insert
 from .layers import initial_weights
 from .options import QuantizeOptions
 from .parameters import Array, Parameters
 from .prepare import PRODUCTS, prepare
-from .ranges import BEST, choose_scale
-from .refinement import LEAST_LOSS, refine_scales, samples_to_refine
-from .rounding import correct_biases, learn_rounding, observe_moments
-from .samples import Samples
 from .selection import Selection, select
-from .sensitivity import LossMeter, layers_to_keep
 from .simulation import Simulator
-from .smoothing import find_smoothed, smooth
-from .statistics import Say, Statistics, observe
+from .techniques.equalization import equalize, find_pairs, observe_channels
+from .techniques.refinement import LEAST_LOSS, refine_scales, samples_to_refine
+from .techniques.rounding import correct_biases, learn_rounding, observe_moments
+from .techniques.sensitivity import LossMeter, layers_to_keep
+from .techniques.smoothing import find_smoothed, smooth
 
 MOST_LEARNED = 64               # samples that rounding learns from
 MOST_ROUNDS = 4                 # of keeping more layers float

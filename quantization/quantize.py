@@ -17,12 +17,12 @@ from ..base.errors import MicrotronError
 from ..base.keywords import check_keywords
 from ..compiler.frontends.read_model import read_model
 from ..compiler.graph.graph import Graph
+from .calibration.ranges import BEST
+from .calibration.samples import Samples, open_samples, random_samples
 from .options import JUDGED, TECHNIQUES, QuantizeOptions
 from .parameters import Array
 from .pipeline import quantize_graph
-from .ranges import BEST
 from .report import RANDOM, QuantizationReport, measure, place
-from .samples import Samples, open_samples, random_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,12 +11,12 @@ from ..compiler.graph.graph import Graph
 from ..compiler.passes.pipeline import run_passes
 from ..isa.config import Config
 from ..runtime.models.compiled_model import ProgramStep
+from .calibration.samples import Samples
+from .calibration.statistics import Say
 from .evaluation import Errors, layer_errors
 from .execution import GraphRunner
 from .parameters import Array
 from .pipeline import Quantized
-from .samples import Samples
-from .statistics import Say
 
 RANDOM = "random data: these figures are for timing only, and say nothing of accuracy"
 

@@ -57,11 +57,9 @@ for rooms in ("faults", "memory_timing", "record", "instructions", "arithmetic",
 for rooms in ("switch_interval", "stopping", "clock", "devices", "board", "models", "times",
               "reports", "aot", "monitor", "api"):
     ROOMS["runtime"][rooms] = set(ROOMS["runtime"])
-for rooms in ("parameters", "channels_first", "prepare", "selection", "samples", "images",
-              "execution", "layer_steps", "simulation", "statistics", "ranges", "options",
-              "evaluation", "insertion", "layers", "equalization",
-              "smoothing", "rounding", "refinement", "sensitivity", "pipeline", "export",
-              "report", "quantize", "tables"):
+for rooms in ("parameters", "channels_first", "prepare", "selection", "execution", "layer_steps",
+              "simulation", "calibration", "options", "evaluation", "insertion", "layers",
+              "techniques", "pipeline", "export", "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
 for rooms in ("points", "records", "exchange", "distributed", "measure", "sampling",
               "layer_sources", "pipeline", "features", "dataset", "data_files", "calibration_files",
@@ -69,8 +67,8 @@ for rooms in ("points", "records", "exchange", "distributed", "measure", "sampli
               "codesign"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
-TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "report", "boards",
-        "explore", "cli", "tests")
+TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "quantization", "report",
+        "boards", "explore", "cli", "tests", "tools", "examples")
 MOST_FILES = 18                 # Python files in one folder
 MOST_ANY = 200              # uses of Any outside of tests
 HAS_AMARANTH = {"hw", "boards"}

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 import microtron
-from microtron.quantization import pipeline, refinement
+from microtron.quantization import pipeline
+from microtron.quantization.calibration.statistics import observe
 from microtron.quantization.evaluation import Evaluator
 from microtron.quantization.layers import LARGEST_BIAS, initial_weights
 from microtron.quantization.options import QuantizeOptions
 from microtron.quantization.parameters import Parameters, Scale
 from microtron.quantization.prepare import prepare
-from microtron.quantization.refinement import (
+from microtron.quantization.selection import data_of, select
+from microtron.quantization.simulation import Simulator
+from microtron.quantization.techniques import refinement
+from microtron.quantization.techniques.refinement import (
     FACTORS,
     is_gain,
     neighbours,
@@ -22,9 +26,6 @@ from microtron.quantization.refinement import (
     samples_to_refine,
     with_scale,
 )
-from microtron.quantization.selection import data_of, select
-from microtron.quantization.simulation import Simulator
-from microtron.quantization.statistics import observe
 
 from .float_graphs import random_network, samples_for
 

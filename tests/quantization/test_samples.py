@@ -7,8 +7,8 @@ import pytest
 
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.types import TensorType
-from microtron.quantization.images import Preprocess, image_folder
-from microtron.quantization.samples import Samples, open_samples, random_samples
+from microtron.quantization.calibration.images import Preprocess, image_folder
+from microtron.quantization.calibration.samples import Samples, open_samples, random_samples
 
 ONE = {"x": TensorType((1, 2, 3), "float32")}
 TWO = {"x": TensorType((1, 2), "float32"), "i": TensorType((1,), "int64")}
@@ -139,7 +139,7 @@ def test_small_samples_are_read_once_and_large_ones_each_time(monkeypatch):
         return [[float(each["x"][0]) for each in samples] for _ in range(3)]
     assert passes() == [[0, 1, 2]] * 3
     assert reads == [0, 1, 2]
-    monkeypatch.setattr("microtron.quantization.samples.REMEMBERED", 2 * 16)    # two of them
+    monkeypatch.setattr("microtron.quantization.calibration.samples.REMEMBERED", 2 * 16)     # two
     assert passes() == [[0, 1, 2]] * 3
     assert reads == [0, 1, 2] * 4
     samples = Samples(inputs, source, "here")

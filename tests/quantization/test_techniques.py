@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from microtron.base.errors import MicrotronError
-from microtron.quantization.equalization import equalize, find_pairs, observe_channels
+from microtron.quantization.calibration.ranges import METHODS, choose_scale, squared_error
+from microtron.quantization.calibration.statistics import Histogram
 from microtron.quantization.options import QuantizeOptions
 from microtron.quantization.parameters import Scale, Weights
 from microtron.quantization.prepare import prepare
-from microtron.quantization.ranges import METHODS, choose_scale, squared_error
-from microtron.quantization.rounding import descend
 from microtron.quantization.selection import select
 from microtron.quantization.simulation import Simulator
-from microtron.quantization.statistics import Histogram
+from microtron.quantization.techniques.equalization import equalize, find_pairs, observe_channels
+from microtron.quantization.techniques.rounding import descend
 
 from .float_graphs import random_network, samples_for
 

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..compiler.graph.graph import Graph
-from ..compiler.graph.operations.layers.matmul import MatMul
-from ..compiler.graph.operations.layers.window import Conv
-from ..compiler.graph.operations.pointwise.quantize import Clamp
-from .parameters import Array
-from .selection import Selection, data_of
-from .simulation import Simulator, bias_input, weights_input
-from .statistics import Say
+from ...compiler.graph.graph import Graph
+from ...compiler.graph.operations.layers.matmul import MatMul
+from ...compiler.graph.operations.layers.window import Conv
+from ...compiler.graph.operations.pointwise.quantize import Clamp
+from ..calibration.statistics import Say
+from ..parameters import Array
+from ..selection import Selection, data_of
+from ..simulation import Simulator, bias_input, weights_input
 
 MOST = 16.0                     # factor by which a channel may change
 FLOOR = 1e-6                    # of the largest peak, below which a channel counts as dead

@@ -15,12 +15,12 @@ from itertools import islice
 
 import numpy as np
 
-from ..runtime.models.compiled_model import macs_of
-from .evaluation import Evaluator
-from .layers import widen_scales_for_bias
-from .parameters import Array, Parameters, Scale
-from .selection import Selection, data_of
-from .statistics import Say
+from ...runtime.models.compiled_model import macs_of
+from ..calibration.statistics import Say
+from ..evaluation import Evaluator
+from ..layers import widen_scales_for_bias
+from ..parameters import Array, Parameters, Scale
+from ..selection import Selection, data_of
 
 FACTORS = (0.85, 0.93, 1.08, 1.18)      # of each side of a range
 SIGNIFICANT = 3.0                       # standard errors of a gain: there are many trials

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..base.checked_values import quote
-from ..base.errors import MicrotronError
-from .parameters import Array
+from ...base.checked_values import quote
+from ...base.errors import MicrotronError
+from ..parameters import Array
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm")
 LARGEST = 1 << 14               # pixels of a side

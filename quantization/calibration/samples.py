@@ -14,10 +14,10 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from ..base.checked_values import list_names, quote, show_name
-from ..base.errors import MicrotronError
-from ..compiler.graph.types import TensorType
-from .parameters import Array
+from ...base.checked_values import list_names, quote, show_name
+from ...base.errors import MicrotronError
+from ...compiler.graph.types import TensorType
+from ..parameters import Array
 
 Inputs = Mapping[str, TensorType]
 Sample = dict[str, Array]

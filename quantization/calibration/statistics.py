@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..base.checked_values import show_name
-from ..base.errors import MicrotronError
-from .parameters import Array
-from .selection import Selection
-from .simulation import Simulator
+from ...base.checked_values import show_name
+from ...base.errors import MicrotronError
+from ..parameters import Array
+from ..selection import Selection
+from ..simulation import Simulator
 
 BINS = 2048
 LEAST_RANGE = 1e-30             # of a tensor; what is smaller has no bins in 32-bit floats

@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..compiler.graph.graph import Graph, Node
-from ..compiler.graph.operations.layers.matmul import MatMul
-from ..compiler.graph.operations.layers.normalization import LayerNorm
-from ..compiler.graph.operations.pointwise.binary import Binary, BinaryKind
-from ..compiler.passes.graph_edit import Edit
+from ...compiler.graph.graph import Graph, Node
+from ...compiler.graph.operations.layers.matmul import MatMul
+from ...compiler.graph.operations.layers.normalization import LayerNorm
+from ...compiler.graph.operations.pointwise.binary import Binary, BinaryKind
+from ...compiler.passes.graph_edit import Edit
+from ..calibration.statistics import Say
+from ..parameters import Array
+from ..selection import Selection
+from ..simulation import Simulator
 from .equalization import factors_of, observe_channels
-from .parameters import Array
-from .selection import Selection
-from .simulation import Simulator
-from .statistics import Say
 
 
 def find_smoothed(selection: Selection) -> dict[str, list[str]]:

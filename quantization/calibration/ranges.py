@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..base.checked_values import quote
-from ..base.errors import MicrotronError
-from .parameters import HIGH, LOW, Array, Scale
+from ...base.checked_values import quote
+from ...base.errors import MicrotronError
+from ..parameters import HIGH, LOW, Array, Scale
 from .statistics import BINS, Histogram
 
 PERCENTILE = 99.99              # of numbers on each side that keep their value

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..compiler.graph.operations.layers.matmul import MatMul
-from ..compiler.graph.operations.layers.window import Conv
-from .parameters import Array, Parameters, Weights
-from .selection import Selection, data_of
-from .simulation import Simulator
-from .statistics import Say
+from ...compiler.graph.operations.layers.matmul import MatMul
+from ...compiler.graph.operations.layers.window import Conv
+from ..calibration.statistics import Say
+from ..parameters import Array, Parameters, Weights
+from ..selection import Selection, data_of
+from ..simulation import Simulator
 
 MOST_INPUTS = 2304              # of an output channel; H has their square
 MOST_BYTES = 1 << 30            # of all H together

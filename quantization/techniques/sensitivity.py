@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.errors import MicrotronError
-from ..runtime.models.compiled_model import macs_of
-from .evaluation import Errors
-from .parameters import Array, Parameters
-from .prepare import PRODUCTS
-from .samples import Samples
-from .selection import Selection, data_of
-from .simulation import Simulator
-from .statistics import Say
+from ...base.errors import MicrotronError
+from ...runtime.models.compiled_model import macs_of
+from ..calibration.samples import Samples
+from ..calibration.statistics import Say
+from ..evaluation import Errors
+from ..parameters import Array, Parameters
+from ..prepare import PRODUCTS
+from ..selection import Selection, data_of
+from ..simulation import Simulator
 
 RANKED_ON = 4                   # samples on which each layer is tried alone
 

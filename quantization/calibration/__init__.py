@@ -1,0 +1,1 @@
+"""What a network computes on samples, and the ranges that follow from it."""
