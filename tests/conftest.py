@@ -12,7 +12,7 @@ os.environ["MICROTRON_ANEW"] = "1"          # also for the commands that they st
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # The same examples every run; `make soak` tries more, and others each time.
-settings.register_profile("ci", settings.get_profile("ci"), max_examples=30)
+settings.register_profile("ci", settings.get_profile("ci"), max_examples=20)
 for name, count in (("machine", 150), ("soak", 1000)):
     settings.register_profile(name, settings.get_profile("ci"), derandomize=False,
                               max_examples=count)

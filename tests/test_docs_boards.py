@@ -28,9 +28,8 @@ ROUNDED = 0.1                   # MHz
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def own(tmp_path):
     """The board that the page describes, in a file of its own."""
-    monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "my_board.toml"
     path.write_text(OWN, encoding="utf-8")
     return path

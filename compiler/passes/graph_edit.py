@@ -18,6 +18,8 @@ def remove_nodes(graph: Graph, same: Mapping[str, str]) -> Graph:
     Outputs keep their names: the node that computes one takes its name over. Where that is not
     possible, because the other tensor is an input, a constant or an output too, the node stays.
     """
+    if not same:
+        return graph
     known: dict[str, str] = {}
 
     def resolve(name: str) -> str:

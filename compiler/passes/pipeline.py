@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -66,9 +66,10 @@ def run_passes(graph: Graph, observe: Callable[[str, Graph], None] | None = None
     """The graph after all passes, verified after each. `observe` gets the name of each pass and
     the graph after it. With `left_out`, a pass that fails is skipped, and this is called; without,
     its error ends everything."""
+    sound: Graph | None = None          # the last one that was verified
     for each in PASSES:
         try:
-            graph = _after(each, graph)
+            sound = graph = _after(each, graph, sound)
         except InternalError as error:
             if left_out is None:
                 raise
@@ -79,8 +80,8 @@ def run_passes(graph: Graph, observe: Callable[[str, Graph], None] | None = None
     return graph
 
 
-def _after(each: Pass, graph: Graph) -> Graph:
-    """The graph after a pass, if it is sound."""
+def _after(each: Pass, graph: Graph, sound: Graph | None) -> Graph:
+    """The graph after a pass, if it is sound, as the one in which it changed nothing may be."""
     place = f"pass {each.name}"
     try:
         with np.errstate(all="ignore"):         # as in `evaluate`: infinities are numbers
@@ -91,11 +92,27 @@ def _after(each: Pass, graph: Graph) -> Graph:
         node = _node_in_work(error, graph)
         raise InternalError(place, (f"{show_name(node)}: " if node else "")
                             + summary(error)) from error
+    if sound is not None and _is_unchanged(found, sound):
+        return sound
     try:
         verify_graph(found)
     except GraphError as error:
         raise InternalError(place, f"the graph is no longer sound: {error}") from error
     return found
+
+
+def _is_unchanged(found: Graph, graph: Graph) -> bool:
+    """Whether a pass gave back the very nodes and constants that it was given, in their order."""
+    return (found.outputs == graph.outputs and found.name == graph.name
+            and found.inputs is graph.inputs and found.states is graph.states
+            and _has_same_items(found.nodes, graph.nodes)
+            and _has_same_items(found.constants, graph.constants))
+
+
+def _has_same_items(found: Mapping[str, object], given: Mapping[str, object]) -> bool:
+    return found is given or (len(found) == len(given) and all(
+        name == other and item is thing for (name, item), (other, thing)
+        in zip(found.items(), given.items(), strict=True)))
 
 
 def _check_before(each: Pass, graph: Graph) -> None:

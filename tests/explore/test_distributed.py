@@ -163,7 +163,7 @@ def test_a_run_that_is_interrupted_leaves_a_store_from_which_the_next_one_goes_o
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     store = tmp_path / "d.records"
     while not (store.exists() and len_of(store) > 5) and running.poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.2)
     os.killpg(running.pid, signal.SIGINT)           # as a terminal does: workers hear it, too
     said = running.communicate()[1]
     assert running.returncode == 130, said

@@ -104,11 +104,21 @@ def reads_of(instruction):
 @pytest.mark.parametrize("refusal", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_any_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
+    check_any_program(name, refusal, seed=1, count=25 if refusal < 0.5 else 15)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("refusal", [0, 0.3, 0.7])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_any_long_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
+    for seed in range(2, 12):
+        check_any_program(name, refusal, seed, count=50)
+
+
+def check_any_program(name, refusal, seed, count):
     config = CONFIGS[name]
-    rng = random.Random(f"{name} {refusal}")
-    count = 50 if refusal < 0.5 else 25
-    instructions = inside(rng, config, count)
-    bench = Bench(config, instructions, seed=1, refusal=refusal).run()
+    instructions = inside(random.Random(f"{name} {refusal} {seed}"), config, count)
+    bench = Bench(config, instructions, seed=seed, refusal=refusal).run()
     assert len(bench.ends) == count
     assert bench.fault is None
     assert bench.reads == sum(map(reads_of, instructions))

@@ -20,6 +20,7 @@ from cocotb_cases import (
     check,
     prepared,
     program_of,
+    tried,
 )
 from cocotbext.axi import AxiResp
 
@@ -41,7 +42,7 @@ LOAD = Load(buffer=Buffer.ACC8, segment=OTHER, shape=(1, 1, TILES))
 async def in_answer_to_a_load(dut):
     bench = await prepared(dut, 11)
     for response in ERRORS:
-        for first, size in ((0, SIZE), (SIZE - 1, 1), (bench.rng.randrange(SIZE), 1)):
+        for first, size in tried(((0, SIZE), (SIZE - 1, 1), (bench.rng.randrange(SIZE), 1))):
             error = BusError(segment=OTHER, first=first, size=size, response=response)
             await check(bench, Case(cause=Fault.READ_ERROR, words=(LOAD,)), error)
         # Of four that are all under way, the second.
@@ -73,7 +74,7 @@ async def in_answer_to_fetch(dut):
 async def in_answer_to_a_store(dut):
     bench = await prepared(dut, 13)
     for response in ERRORS:
-        for first, size in ((0, SIZE), (SIZE - 1, 1), (bench.rng.randrange(SIZE), 1)):
+        for first, size in tried(((0, SIZE), (SIZE - 1, 1), (bench.rng.randrange(SIZE), 1))):
             error = BusError(segment=OTHER, first=first, size=size, writes=True, response=response)
             await check(bench, Case(cause=Fault.WRITE_ERROR, words=(STORE,), other=PARTLY), error)
         # Of four that are all under way, the second.
@@ -86,7 +87,7 @@ async def in_answer_to_a_store(dut):
 async def in_the_midst_of_random_programs(dut):
     """Where a segment fails altogether, the first instruction that touches it does."""
     bench = await prepared(dut, 14)
-    for number in range(6):
+    for number in tried(range(6)):
         program = random_program(tiny, 5000 + number, length=20)
         kind = (Load, Store)[number % 2]
         position, segment = bench.rng.choice(first_touches(program, kind))

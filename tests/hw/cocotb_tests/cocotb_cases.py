@@ -5,6 +5,7 @@ Whatever is wrong, memory must then hold the first half and nothing else that is
 must be at rest.
 """
 
+import os
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -73,6 +74,11 @@ class BusError:
                               else bench.windows[self.segment].start)
         kind = "writes" if self.writes else "reads"
         bench.memory.fail(response=self.response, **{kind: range(start, start + self.size)})
+
+
+def tried(cases):
+    """Those of several cases that are run: every one, or as the environment says."""
+    return tuple(cases)[::int(os.environ.get("EVERY", "1"))]
 
 
 def program_of(*words):

@@ -23,6 +23,7 @@ from cocotb_cases import (
     check,
     prepared,
     program_of,
+    tried,
 )
 
 from microtron.isa.faults import Fault
@@ -54,12 +55,13 @@ def patched(instruction, place, value):
 @cocotb.test()
 async def a_word_that_is_no_instruction(dut):
     bench = await prepared(dut, 1)
-    for word in (BLANK, b"\xff" * INSTRUCTION_BYTES,
-                 patched(Gemm(), 0, 99),
-                 patched(Load(), 1, Engines.LOAD),              # waits for itself
-                 patched(Load(), 3, Buffer.OUT),                # which cannot be loaded
-                 patched(Store(segment=RESULT), 4, NOWHERE + 1),
-                 patched(Sync(), 2, Engines.LOAD)):             # sync has no tokens
+    words = (BLANK, b"\xff" * INSTRUCTION_BYTES,
+             patched(Gemm(), 0, 99),
+             patched(Load(), 1, Engines.LOAD),              # waits for itself
+             patched(Load(), 3, Buffer.OUT),                # which cannot be loaded
+             patched(Store(segment=RESULT), 4, NOWHERE + 1),
+             patched(Sync(), 2, Engines.LOAD))              # sync has no tokens
+    for word in tried(words):
         await check(bench, Case(cause=Fault.ILLEGAL, words=(word,)))
     await check(bench, Case(cause=Fault.ILLEGAL, words=(STORE, STORE, BLANK), after=2,
                             other=PARTLY))
@@ -69,31 +71,33 @@ async def a_word_that_is_no_instruction(dut):
 async def an_index_outside_a_scratchpad(dut):
     bench = await prepared(dut, 2)
     many = {"loops": (1, 1, 600), "dst_stride": (0, 0, 1)}
-    for words in ((Load(sram=510, shape=(1, 1, 3)),),
-                  (Load(buffer=Buffer.ACC, sram=511, shape=(1, 1, 2)),),
-                  (Gemm(uop=256),),
-                  (*LOAD_UOP, Gemm(**many)),
-                  (*LOAD_UOP, Gemm(loops=(600, 1, 1), src_stride=(1, 0, 0))),
-                  (*LOAD_UOP, Gemm(loops=(1, 2, 1), wgt_stride=(0, -1, 0))),
-                  (AluI(dst=512),), (Alu(rhs=512),), (Requantize(params=510),),
-                  (AluI(target=Buffer.OUT, **many),)):
+    outside = ((Load(sram=510, shape=(1, 1, 3)),),
+               (Load(buffer=Buffer.ACC, sram=511, shape=(1, 1, 2)),),
+               (Gemm(uop=256),),
+               (*LOAD_UOP, Gemm(**many)),
+               (*LOAD_UOP, Gemm(loops=(600, 1, 1), src_stride=(1, 0, 0))),
+               (*LOAD_UOP, Gemm(loops=(1, 2, 1), wgt_stride=(0, -1, 0))),
+               (AluI(dst=512),), (Alu(rhs=512),), (Requantize(params=510),),
+               (AluI(target=Buffer.OUT, **many),))
+    for words in tried(outside):
         await check(bench, Case(cause=Fault.INDEX, words=words, after=len(words) - 1))
-    for store in (Store(segment=OTHER, sram=510, shape=(1, 1, 3)),
-                  Store(segment=OTHER, buffer=Buffer.ACC, sram=65535)):
+    for store in tried((Store(segment=OTHER, sram=510, shape=(1, 1, 3)),
+                        Store(segment=OTHER, buffer=Buffer.ACC, sram=65535))):
         await check(bench, Case(cause=Fault.INDEX, words=(store,), other=None))
 
 
 @cocotb.test()
 async def dram_outside_a_window(dut):
     bench = await prepared(dut, 3)
-    for wrong in (Load(offset=len(DATA_BYTES)),
-                  Load(segment=OTHER, offset=SIZE - TILE, shape=(1, 1, 2)),
-                  Load(offset=8, shape=(1, 3, 1), stride=(0, -8)),
-                  Load(offset=(1 << 32) - TILE), Load(segment=NOWHERE),
-                  Store(segment=DATA),                          # which is for reading
-                  Store(segment=OTHER, offset=SIZE),
-                  Store(segment=OTHER, offset=SIZE - TILE, shape=(1, 1, 2)),
-                  Store(segment=OTHER, offset=(1 << 32) - TILE), Store(segment=NOWHERE)):
+    outside = (Load(offset=len(DATA_BYTES)),
+               Load(segment=OTHER, offset=SIZE - TILE, shape=(1, 1, 2)),
+               Load(offset=8, shape=(1, 3, 1), stride=(0, -8)),
+               Load(offset=(1 << 32) - TILE), Load(segment=NOWHERE),
+               Store(segment=DATA),                         # which is for reading
+               Store(segment=OTHER, offset=SIZE),
+               Store(segment=OTHER, offset=SIZE - TILE, shape=(1, 1, 2)),
+               Store(segment=OTHER, offset=(1 << 32) - TILE), Store(segment=NOWHERE))
+    for wrong in tried(outside):
         await check(bench, Case(cause=Fault.ADDRESS, words=(wrong,)))
     rows = Store(segment=OTHER, offset=64, shape=(1, 4, 6), stride=(0, -32), sram_pitch=(0, 6))
     await check(bench, Case(cause=Fault.ADDRESS, words=(rows,), other=None))
@@ -104,7 +108,7 @@ async def dram_outside_a_window(dut):
 @cocotb.test()
 async def a_program_without_an_end(dut):
     bench = await prepared(dut, 4)
-    for _ in range(2):
+    for _ in tried(range(2)):
         await bench.load(program_of(), BEFORE, count=0)
         await bench.start()
         await assert_fails(bench, Fault.NO_END, 0, BEFORE)
@@ -126,7 +130,7 @@ async def a_start_while_running(dut):
     """In the middle of loads, stores and a gemm that takes long."""
     bench = await prepared(dut, 6)
     busy = program_of(*LOAD_UOP, Gemm(loops=(1, 1, 60000)), *[Load(shape=(1, 1, TILES)), STORE] * 8)
-    for _ in range(6):
+    for _ in tried(range(6)):
         await bench.load(busy, BEFORE)
         await bench.start()
         await ClockCycles(dut.clk, bench.rng.randrange(1, 600))

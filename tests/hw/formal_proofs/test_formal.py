@@ -66,9 +66,10 @@ def test_token_counters_equal_posts_minus_takes_and_refuse_only_what_overflows()
 
 
 @pytest.mark.parametrize(("claim", "depth"), [
-    (fifo, 1), *itertools.product(
+    (fifo, 1), *(pytest.param(claim, depth, marks=[pytest.mark.soak] if depth == 4 else [])
+                 for claim, depth in itertools.product(
         (fifo, buffered_fifo, registered_queue, reserved_queue, staged_queue, command_queue),
-        (2, 3, 4))])
+        (2, 3, 4)))])
 def test_queues_neither_lose_nor_double_nor_reorder_nor_hold_back(claim, depth):
     prove(claim(depth), steps=depth + 3)
 

@@ -25,7 +25,7 @@ CONFIGS = {
 ONE = replace(tiny, block_in=1, block_out=1, inp_bytes=64, wgt_bytes=64, acc_bytes=256)
 
 
-def random_program(name, seed, count=14):
+def random_program(name, seed, count=10):
     rng, config = random.Random(f"{name} {seed}"), CONFIGS.get(name, ONE)
     gemms, uops = random_gemms(rng, config, count)
     pads = random_pads(rng, config)
@@ -45,8 +45,20 @@ def check_times(config, gemms, result):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CONFIGS)
 def test_random_instructions_leave_what_the_functional_simulator_leaves(name, seed):
-    config, gemms, pads = random_program(name, seed)
-    result = run(config, gemms, pads, seed=seed, offered=(0.3, 1)[seed], granted=(0.3, 1)[seed])
+    check_random_instructions(name, seed, count=10)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", CONFIGS)
+def test_many_random_instructions_leave_what_the_functional_simulator_leaves(name):
+    for seed in range(2, 12):
+        check_random_instructions(name, seed, count=28)
+
+
+def check_random_instructions(name, seed, count):
+    config, gemms, pads = random_program(name, seed, count)
+    often = (0.3, 1)[seed % 2]
+    result = run(config, gemms, pads, seed=seed, offered=often, granted=often)
     assert result.fault is None
     check_times(config, gemms, result)
     assert result.posts == [int(gemm.post) for gemm in gemms]

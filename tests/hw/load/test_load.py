@@ -13,9 +13,21 @@ from ..transfer.transfers import Machine
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("stall", [0.3, 0.0])
 def test_random_loads_leave_what_the_functional_simulator_leaves(name, stall):
-    rng = random.Random(f"{name} {stall}")
-    loads = [random_load(rng, CONFIGS[name], rng.choice(LOADED)) for _ in range(18)]
-    Machine(CONFIGS[name], loads, 1, stall=stall).run().assert_as_expected()
+    check_random_loads(name, stall, seed=1, count=11)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("stall", [0.3, 0.0])
+def test_many_random_loads_leave_what_the_functional_simulator_leaves(name, stall):
+    for seed in range(2, 12):
+        check_random_loads(name, stall, seed, count=36)
+
+
+def check_random_loads(name, stall, seed, count):
+    rng = random.Random(f"{name} {stall} {seed}")
+    loads = [random_load(rng, CONFIGS[name], rng.choice(LOADED)) for _ in range(count)]
+    Machine(CONFIGS[name], loads, seed, stall=stall).run().assert_as_expected()
 
 
 @pytest.mark.parametrize("name", ["tiny", "bytes on 256"])

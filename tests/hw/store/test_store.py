@@ -14,9 +14,21 @@ from ..transfer.transfers import Machine
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("stall", [0.3, 0.0])
 def test_random_stores_leave_what_the_functional_simulator_leaves(name, stall):
-    rng = random.Random(f"{name} {stall}")
-    stores = [random_store(rng, CONFIGS[name], rng.choice(STORED)) for _ in range(18)]
-    machine = Machine(CONFIGS[name], stores, 1, stall=stall, beats_first=stall != 0).run()
+    check_random_stores(name, stall, seed=1, count=11)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("stall", [0.3, 0.0])
+def test_many_random_stores_leave_what_the_functional_simulator_leaves(name, stall):
+    for seed in range(2, 12):
+        check_random_stores(name, stall, seed, count=36)
+
+
+def check_random_stores(name, stall, seed, count):
+    rng = random.Random(f"{name} {stall} {seed}")
+    stores = [random_store(rng, CONFIGS[name], rng.choice(STORED)) for _ in range(count)]
+    machine = Machine(CONFIGS[name], stores, seed, stall=stall, beats_first=stall != 0).run()
     machine.assert_as_expected()
 
 

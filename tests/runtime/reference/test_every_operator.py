@@ -20,7 +20,7 @@ from ...compiler.cpu.machine import compute
 from . import elements, images, microsoft, moves, steps, sums  # noqa: F401  (register nodes)
 from .nodes import NODES, Draw, expected, model_of
 
-EXAMPLES = 3
+EXAMPLES = 2
 
 
 def check(name: str, seed: int) -> None:

@@ -15,7 +15,7 @@ from microtron.boards.facts.processors import NONE
 from microtron.boards.soc.file_names import FACTS
 from microtron.boards.soc.small.gowin_pins import device_of, pll_dividers, wires_of
 from microtron.boards.soc.system_steps import gateware_steps, is_small, verilog_files
-from microtron.isa.config import tiny
+from microtron.isa.config import PRESETS
 
 TANG = find_board("tang_nano_20k")
 
@@ -49,7 +49,7 @@ def test_pins_that_lead_nowhere_and_parts_without_memory_are_refused():
 def test_the_system_is_one_file_with_the_memorys_wires_and_nothing_of_litex(tmp_path):
     assert is_small(TANG)
     assert verilog_files(TANG) == ("soc.v",)
-    system, = gateware_steps(TANG, tiny)
+    system, = gateware_steps(TANG, PRESETS[TANG.preset])        # which other tests write, too
     system.run(tmp_path, 1, 1)
     verilog = (tmp_path / "soc.v").read_text()
     ports = verilog[verilog.index("module soc("):]
