@@ -2,7 +2,7 @@
 
 The estimate has no noise: the same hardware always gives the same path, since nothing is placed.
 Lower the limits whenever the hardware gets faster; docs/clock.md says how to find what is slow.
-A unit takes seconds; `make soak` takes two more, and the whole, with the paths from one unit
+A unit takes seconds; `make soak` takes three more, and the whole, with the paths from one unit
 to another.
 """
 
@@ -22,8 +22,9 @@ LIMIT_LEVELS = 8
 # Of units alone, whose inputs and outputs count as registers outside.
 UNITS = {"gemm": (8.0, 6), "load": (10.6, 6), "store": (9.4, 7), "control": (8.9, 5),
          "fetch": (8.5, 6)}
-# With the whole in `make soak`: store moves data as load does, and control has the fewest levels.
-LATER = ("store", "control")
+# With the whole in `make soak`: store moves data as load does, control has the fewest levels, and
+# gemm, which takes longest to synthesize, is the fastest.
+LATER = ("store", "control", "gemm")
 
 
 @pytest.fixture(scope="module")

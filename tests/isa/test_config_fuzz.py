@@ -71,7 +71,6 @@ def test_any_text_is_refused_in_one_line_or_taken(suffix, text, tmp_path_factory
     outcome(path)
 
 
-@settings(max_examples=60)
 @given(table=st.dictionaries(
     st.sampled_from(list(VTA)) | st.text(),
     st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

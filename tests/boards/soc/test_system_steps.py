@@ -19,6 +19,7 @@ from microtron.boards.soc.system_steps import gateware_steps
 from microtron.isa.config import PRESETS, tiny
 
 SOFT = [board for board in load_boards() if board.flow in PINS]
+LATER = ("colorlight_i9",)      # like the ECPIX-5: Ethernet, and memory on an ECP5
 
 
 @pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
@@ -26,7 +27,9 @@ def test_a_board_survives_its_way_to_another_process(board):
     assert deserialize(json.loads(json.dumps(serialize(board)))) == board
 
 
-@pytest.mark.parametrize("board", SOFT, ids=lambda board: board.name)
+@pytest.mark.parametrize("board", [
+    pytest.param(board, marks=[pytest.mark.soak] if board.name in LATER else []) for board in SOFT],
+    ids=lambda board: board.name)
 def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
     """With the board's own preset, as `tests/test_docs_boards.py` has it: it is written once."""
     steps = gateware_steps(board, PRESETS[board.preset])

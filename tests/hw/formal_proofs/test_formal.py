@@ -31,6 +31,11 @@ SMALL = replace(tiny, token_bits=2)
 WIDTH = 3
 
 
+def later(right, wrong):
+    """A fault whose counterexample takes seconds, for `make soak`."""
+    return pytest.param(right, wrong, marks=pytest.mark.soak)
+
+
 def fifo(depth, unit=SyncFIFO):
     return FifoPassesInOrder(unit(width=WIDTH, depth=depth), place="unit", depth=depth,
                              width=WIDTH, buffered=False)
@@ -112,12 +117,12 @@ def test_the_arbiter_serves_who_requests_after_at_most_each_other_once(clients):
 
 
 @pytest.mark.parametrize(("right", "wrong"), [
-    ("after(~posted, posted & ~full)", "after(1, posted & ~full)"),  # a token too many
+    later("after(~posted, posted & ~full)", "after(1, posted & ~full)"),    # a token too many
     ("after(~posted, posted & ~full)", "~full"),                    # one too few
     ("count == self.config.token_limit", "0"),                      # wraps
-    ("after(0, posted & full)", "posted & full"),                   # overflow though taken
+    later("after(0, posted & full)", "posted & full"),              # overflow though taken
     ("Mux(posted, some, many), posted", "1, posted"),               # granted without a token
-    ("many & (posted | (count != 2))", "many"),                     # granted the token just taken
+    later("many & (posted | (count != 2))", "many"),                # granted the token just taken
     ("port.wait[giver] & ~some)", "~some)"),                        # waits unasked
     ("~Mux(port.wait[giver], many, some)", "~some"),                # a token for two
     (" & ~some & ~arrives)", " & ~some)"),                          # a cycle late
