@@ -23,9 +23,7 @@ LONG = 1e-3                     # seconds from which on two threads are measured
 SECONDS = 0.5                   # for each case
 FEWEST = 5
 SLOW = 0.25
-UNEVEN = "each vector is compared with the end, for the size is no multiple of its lanes"
 REASONS: dict[str, str] = {         # by the first word of a node's name
-    "QuantizeLinear": UNEVEN, "DequantizeLinear": UNEVEN, "Mul": UNEVEN, "Softmax": UNEVEN,
     "conv": "numbers of neighbouring channels are in different pages of memory",
     "qlinear": "sums of few products take less time than to scale them",
 }
