@@ -46,6 +46,11 @@ class Loops:
     relations: list[Split | Fuse] = field(default_factory=list)
     kinds: dict[Axis, LoopKind] = field(default_factory=dict)
 
+    @property
+    def is_part(self) -> bool:
+        """Whether only some of the iterations are computed at a time."""
+        return False
+
     def split(self, axis: Axis, factor: int, late: int = 0) -> tuple[Axis, Axis]:
         """Make two loops of one.
 
@@ -168,11 +173,12 @@ class Loops:
             for i.inner in 4: y[i.inner]    →    y[0 … 3]
 
         A sum is not split into lanes by this, for that would change the order of its terms: sums
-        for each lane are to be a tensor of their own.
+        for each lane are to be a tensor of their own. In a loop of its reader, a stage has only the
+        iterations that the loop needs, which lowering knows.
         """
         self._place(axis)
         self._check_independent(axis, "lanes of a vector")
-        if axis.extent > MOST_LANES:
+        if not self.is_part and axis.extent > MOST_LANES:
             raise CompileError(f"{self}: {axis} has {axis.extent} iterations, more than the "
                                f"{MOST_LANES} lanes of a vector; split it first")
         self.kinds[axis] = LoopKind.VECTORIZED

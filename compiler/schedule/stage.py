@@ -88,6 +88,10 @@ class Stage(Loops):
         """
         self.copies = check_integer(copies, f"{self}: the number of copies that are kept")
 
+    @property
+    def is_part(self) -> bool:
+        return self.attach is not None
+
     def compute_at(self, reader: Stage, axis: Axis) -> None:
         """Compute just what a loop of the reader needs, inside that loop.
 

@@ -1,10 +1,14 @@
 """Loop nests on this processor do what they do in the interpreter."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from microtron.base.processor import TARGETS
+from microtron.compiler.cpu.default_schedule import default_schedule
 from microtron.compiler.errors import CompileError
 from microtron.compiler.expression.expression import (
     Axis,
@@ -211,3 +215,14 @@ def test_every_other_element_is_read_up_to_the_last(dtype, lanes):
     values = np.arange(x.shape[0]).astype(dtype)
     _, found = run(nest, {nest.inputs[0]: values})
     np.testing.assert_array_equal(found[nest.outputs[0]], values[::2])
+
+
+@pytest.mark.parametrize("width", [64, 65, 100, 512])
+def test_sums_in_registers_of_rows_wider_than_a_vector_may_be(width):
+    x, weights = placeholder("x", (3, 1, 5), "float32"), placeholder("w", (5, width), "float32")
+    bias, t = placeholder("b", (width,), "float32"), reduce_axis("t", 5)
+    sums = compute("sums", (3, 1, width), lambda i, j, k: total(x[i, j, t] * weights[t, k], t))
+    found = compute("y", sums.shape, lambda i, j, k: sums[i, j, k] + bias[k])
+    schedule = default_schedule(found, replace(TARGETS["x86-64"], vector_bytes=64))
+    assert schedule[sums].attach is not None
+    check(lower(schedule))
