@@ -58,8 +58,8 @@ def test_an_accelerator_with_a_clock_of_its_own_has_a_pll_and_a_constraint(tmp_p
     crossed = replace(board, clock=replace(board.clock, accelerator_hz=81_000_000))
     system = next(step for step in gateware_steps(crossed, tiny) if step.name == "system")
     system.run(tmp_path, 1, 1)
-    found, = CONSTRAINT.findall((tmp_path / PINS[board.flow]).read_text())
-    clock = found.split('"')[1]
+    found, = CONSTRAINT.finditer((tmp_path / PINS[board.flow]).read_text())
+    clock = found[1].split('"')[1]
     verilog = (tmp_path / "soc.v").read_text()
     name = verilog.index(f") {CELL} (")
     pll = verilog[verilog.rindex("EHXPLLL", 0, name):verilog.index(");", name)]
