@@ -14,8 +14,8 @@ from .cells import CellDelays, is_clock
 from .fabric import Fabric
 from .routing import NetDelays, Routing, read_routing
 
-# Of a period: what the clock tree and the processing system's PLL add, of which the database says
-# nothing. DS187 has 0.15 ns of jitter for such clocks; skew in a tree is of the same size.
+# Of a period: for the skew of the clock tree and the jitter of the processing system's PLL, of which
+# the database says nothing. It is an assumption, not a figure of the data sheet.
 UNCERTAINTY = 0.3
 
 
