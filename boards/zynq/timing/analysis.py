@@ -14,8 +14,8 @@ from .cells import CellDelays, is_clock
 from .fabric import Fabric
 from .routing import NetDelays, Routing, read_routing
 
-# Of a period: for the skew of the clock tree and the jitter of the processing system's PLL, of which
-# the database says nothing. It is an assumption, not a figure of the data sheet.
+# Of a period: for the skew of the clock tree and the jitter of the processing system's PLL, of
+# which the database says nothing. It is an assumption, not a figure of the data sheet.
 UNCERTAINTY = 0.3
 
 
