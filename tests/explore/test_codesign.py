@@ -118,13 +118,13 @@ def test_searchers_share_a_study(areas, tmp_path):
     task = Task(tmp_path, 1.0, "", layers)
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     found = []
-    for seed, trials in ((1, 20), (2, 50)):
+    for seed, trials in ((1, 12), (2, 24)):
         question = Question(tasks=[task], memory=MemoryTiming(), seed=seed,
                             budget=Budget(find_board("ulx3s"), areas))
         found.append(Exploration(question))
         search(found[-1], trials=trials, storage=storage)
     first, second = found
-    assert (first.trials, second.trials) == (20, 30)
+    assert (first.trials, second.trials) == (12, 12)
     assert first.predicted.items() <= second.predicted.items()
     assert len(second.predicted) > len(first.predicted)
     other = Exploration(replace(question, objectives=("latency", "lut")))

@@ -14,7 +14,7 @@ from ...expression.expression import Axis
 from ...expression.tensor import Tensor
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Column, Mask, Steps, all_of
+from ..cost_model import ROUND_TRIP, Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid, some_sizes
 from ..form import blocks_of
 from .average import AverageForm
@@ -134,9 +134,13 @@ def estimate(form: AverageForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     even = blocks / groups
     runs = np.where((across == 1) & (spec.border(1) == 0), 1, height)
     products = chunks.cycles(spec.stride, spec.out_height / down, spec.out_width / across)
-    return Steps(
+    vectors = results * (1 + len(form.steps))
+    # The factors of a box have one buffer, and what LOAD has to do after them waits with it.
+    waits = images * down * across * (vectors * config.vector_cycles + memory.read_latency
+                                      + ROUND_TRIP) if form.factors is not None else 0
+    return waits + Steps(
         groups=1, steps=steps, pieces=prod(chunks.counts), products=even * products,
-        vectors=results * (1 + len(form.steps)), inp=even * height * width * tile,
+        vectors=vectors, inp=even * height * width * tile,
         runs=even * runs, out_runs=even * np.where(
             knobs.columns >= spec.out_width, 1, spec.out_height / down),
         wgt=0, out=results * tile + factor_tiles(form.factors, knobs) * tile / (images * groups),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -88,11 +88,14 @@ def check(running: Running, model, seed: int = 0):
 
 
 def test_a_network_gives_what_the_functional_simulator_gives_in_the_time_predicted(running, model):
-    """Refreshes of memory do not come at the same instruction: the mean of some runs counts."""
+    """Refreshes of memory do not come at the same instruction, nor do the simulator's stalls: the
+    means of some runs count."""
     cycles = [check(running, model, seed).accelerator_cycles for seed in range(4)]
     measured = Measured(model.programs, round(sum(cycles) / len(cycles)))
-    assert BOARD.memory.timing is not None
-    assert abs(measured.error(BOARD.memory.timing)) <= 0.02
+    timing = BOARD.memory.timing
+    assert timing is not None
+    errors = [measured.error(replace(timing, seed=seed)) for seed in range(8)]
+    assert abs(sum(errors) / len(errors)) <= 0.02
     assert running.monitor.outcome().status is Status.DONE
     assert b"Microtron monitor on ulx3s" in running.monitor.text
 
