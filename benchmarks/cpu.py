@@ -11,8 +11,8 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
+from cases.cpu_cases import NETWORKS, Array, Case, cases
 from common import Column, Outcome, factor, main, quantity
-from cpu_cases import NETWORKS, Array, Case, cases
 
 from microtron.base.processor import host
 from microtron.compiler.cpu.cpu_part import compile_part

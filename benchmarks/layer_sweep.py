@@ -20,8 +20,8 @@ from math import exp, log, prod
 from pathlib import Path
 from typing import Any
 
+from cases.other_layers import CONFIGURATIONS, OTHER_LAYERS, REFERENCE, OtherLayer, cases
 from common import Column, Outcome
-from other_layers import CONFIGURATIONS, OTHER_LAYERS, REFERENCE, OtherLayer, cases
 
 from microtron import compile_op
 from microtron.base.errors import MicrotronError

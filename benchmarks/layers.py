@@ -17,8 +17,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from cases.known_layers import LAYERS, Layer
 from common import Column, Outcome, Result, factor, main, quantity
-from known_layers import LAYERS, Layer
 
 from microtron import compile_op
 from microtron.base.errors import MicrotronError

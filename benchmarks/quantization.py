@@ -31,8 +31,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from common import Column, Outcome, main
-from quantization_cases import (
+from cases.quantization_cases import (
     CASES,
     PARTS,
     Array,
@@ -43,6 +42,7 @@ from quantization_cases import (
     model_folder,
     top1,
 )
+from common import Column, Outcome, main
 
 import microtron
 from microtron.quantization.evaluation import Errors

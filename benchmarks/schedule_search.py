@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cases.known_layers import BERT, MOBILENET, RESNET_18
 from common import Column, Outcome
-from known_layers import BERT, MOBILENET, RESNET_18
 
 from microtron.base.progress import report_progress
 from microtron.compiler.errors import CompileError

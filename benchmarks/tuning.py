@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cases.known_layers import RESNET_18
 from common import Column, Outcome, main
-from known_layers import RESNET_18
 from schedule_search import measure_searches
 
 from microtron import evaluate

@@ -68,7 +68,7 @@ for rooms in ("points", "records", "exchange", "distributed", "measure", "sampli
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "quantization", "report",
-        "boards", "explore", "cli", "tests", "tools", "examples")
+        "boards", "explore", "cli", "tests", "tools", "examples", "benchmarks")
 MOST_FILES = 18                 # Python files in one folder
 MOST_ANY = 200              # uses of Any outside of tests
 HAS_AMARANTH = {"hw", "boards"}

@@ -30,13 +30,14 @@ def layers():
         yield module
     finally:
         sys.path.remove(str(FOLDER))
-        for name in ("layers", "known_layers", "other_layers", "layer_sweep", "common"):
+        for name in ("layers", "layer_sweep", "common", "cases", "cases.known_layers",
+                     "cases.other_layers"):
             sys.modules.pop(name, None)
 
 
 @pytest.fixture
 def networks(layers):
-    return sys.modules["known_layers"]
+    return sys.modules["cases.known_layers"]
 
 
 def test_resnet_18_has_20_convolutions_of_which_vta_runs_19(networks):
@@ -184,7 +185,7 @@ def test_a_sweep_measures_every_case_once_and_goes_on_where_it_stopped(layers, t
     first = layers.measure(options)
     (row,) = first.rows
     config, memory = base, MemoryTiming()
-    layer = next(each for each in sys.modules["other_layers"].OTHER_LAYERS
+    layer = next(each for each in sys.modules["cases.other_layers"].OTHER_LAYERS
                  if each.name == row["layer"])
     assert row["bound"] == bound_of(layer.spec, config, memory).alone
     assert row["efficiency"] == row["bound"] / row["cycles"] <= row["of_tiles"] <= 1
@@ -196,7 +197,7 @@ def test_a_sweep_measures_every_case_once_and_goes_on_where_it_stopped(layers, t
 
 
 def test_a_sweep_has_many_layers_and_configurations(layers):
-    others = importlib.import_module("other_layers")
+    others = importlib.import_module("cases.other_layers")
     names = [layer.name for layer in others.OTHER_LAYERS]
     assert len(names) == len(set(names)) >= 120
     assert {layer.name for layer in others.PROBES} < set(names)

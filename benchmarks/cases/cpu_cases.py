@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from cpu_nodes import nodes
 from onnx import ModelProto, NodeProto, helper, numpy_helper
+
+from .cpu_nodes import nodes
 
 Array = npt.NDArray[Any]
 OPSET, IR_VERSION = 20, 10

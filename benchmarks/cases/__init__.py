@@ -1,0 +1,1 @@
+"""What the benchmarks measure: layers, nodes, and models with data."""
