@@ -148,7 +148,7 @@ def test_presets_are_the_first_trials(areas, tmp_path):
 def explored(areas, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explored")
     areas.save(folder / "area.json")
-    arguments = ("explore", DIGITS, "--board", "ulx3s", "--budget", "24", "--finalists", "3",
+    arguments = ("explore", DIGITS, "--board", "ulx3s", "--budget", "16", "--finalists", "2",
                  "--area-model", folder / "area.json", "-o", folder / "front", "--seed", "1")
     return folder, arguments, command(*arguments, "--baseline", "tiny", "--json", "--report",
                                       folder / "front.html")
@@ -160,7 +160,7 @@ def test_every_point_of_a_front_fits_and_is_exact(explored):
     folder, _, ended = explored
     assert ended.code == 0, ended.error
     found = json.loads(ended.out)
-    assert (found["trials"], found["exact"]) == (24, 3)
+    assert (found["trials"], found["exact"]) == (16, 2)
     assert found["gains"][0].startswith("baseline: ")
     board = find_board("ulx3s")
     with (folder / "front/front.csv").open() as file:
@@ -176,7 +176,7 @@ def test_every_point_of_a_front_fits_and_is_exact(explored):
     assert sum(microtron.simulate(each, memory=board.memory.timing).cycles
                for each in model.programs) == int(rows[0]["cycles"])
     picture = ET.parse(folder / "front/front.svg").getroot()
-    assert len(picture.findall(".//{*}circle")) == found["predicted"] + 3 + len(rows)
+    assert len(picture.findall(".//{*}circle")) == found["predicted"] + 2 + len(rows)
     summary = json.loads((folder / "front/exploration.json").read_text())
     assert summary["rejected"] == found["rejected"]
     assert summary["rejected"].keys() == summary["examples"].keys()

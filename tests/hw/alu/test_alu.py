@@ -104,7 +104,7 @@ def reads_of(instruction):
 @pytest.mark.parametrize("refusal", [0, 0.3, 0.7])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_any_program_leaves_what_the_model_leaves_at_every_end(name, refusal):
-    check_any_program(name, refusal, seed=1, count=25 if refusal < 0.5 else 15)
+    check_any_program(name, refusal, seed=1, count=18 if refusal < 0.5 else 10)
 
 
 @pytest.mark.soak

@@ -50,7 +50,9 @@ int main() {
 """
 
 
-@pytest.mark.parametrize("port_bits", [25, 18], ids=["side by side", "overlapping"])
+@pytest.mark.parametrize("port_bits", [
+    pytest.param(25, id="side by side", marks=pytest.mark.soak),
+    pytest.param(18, id="overlapping")])
 def test_products_are_exact_for_every_activation_and_pair_of_weights(port_bits, tmp_path):
     unit = MacArray(TWO_BY_TWO)
     platform = replace(TARGETS["xc7"], port_bits=port_bits)

@@ -21,7 +21,9 @@ def timed(config, loads):
 
 
 @pytest.mark.parametrize("bus_bits", [64, 128, 256])
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [
+    name if name in ("tiny", "base") else pytest.param(name, marks=pytest.mark.soak)
+    for name in PRESETS])
 @pytest.mark.parametrize("buffer", LOADED)
 def test_a_contiguous_load_takes_its_beats_and_a_constant(name, bus_bits, buffer):
     config = replace(PRESETS[name], bus_bits=bus_bits)

@@ -14,6 +14,8 @@ from .boxes import CONFIGS, LOADED
 
 ALL = (*LOADED, Buffer.OUT)
 AHEAD = ("together", "fits", "within")      # what whoever walks keeps from step to step
+NAMES = [pytest.param(name, marks=[pytest.mark.soak] if name == "a word too few" else [])
+         for name in CONFIGS]
 
 
 class Prepared:
@@ -42,7 +44,7 @@ class Prepared:
         simulate(m, testbench, limit=1)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_steps_move_every_byte_of_a_row_once_and_nothing_else(name):
     config = CONFIGS[name]
     prepared = Prepared(config)
@@ -108,7 +110,7 @@ def check_lanes(ctx, unit, index, lane, count, lanes, buffer):
     assert ctx.get(unit.word_lanes) == ((1 << count) - 1) << index % lanes
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_padding_moves_one_tile_and_no_beat(name):
     config = CONFIGS[name]
     prepared = Prepared(config)
