@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
-PlainData: TypeAlias = dict[str, Any]   # what JSON knows
+PlainData: TypeAlias = dict[str, Any]   # what JSON and TOML know
 
 SHOWN_LENGTH = 40               # characters of a value that a message quotes
 LISTED = 8                      # names that a message lists

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..base.checked_values import PlainData
 from .files import AsJson, check_table, say, write_table
 from .options import TableFile
 
@@ -115,7 +116,7 @@ def build(board: BoardName,
     say(f"To load it: {folder / 'load.sh'} ({load_command(plan)})")
 
 
-def _facts(board: Board) -> dict[str, Any]:
+def _facts(board: Board) -> PlainData:
     from ..boards.build.flow import flow_of, why_unavailable
     from ..boards.facts.fit import largest_preset
 

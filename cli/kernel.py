@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..base.checked_values import quote
+from ..base.checked_values import PlainData, quote
 from ..base.errors import MicrotronError
 from .files import AsJson
 from .options import Memory
@@ -241,7 +241,7 @@ def _stream(kernel: Kernel, everything: bool) -> Iterator[str]:
         yield f"        and {len(code) - wanted} more; --all shows them"
 
 
-def _costs(spec: Description, kernel: Kernel, timing: MemoryTiming) -> dict[str, Any]:
+def _costs(spec: Description, kernel: Kernel, timing: MemoryTiming) -> PlainData:
     from ..compiler.compile import work_of
     from ..sim.simulate import simulate
     config = kernel.program.config
@@ -254,7 +254,7 @@ def _costs(spec: Description, kernel: Kernel, timing: MemoryTiming) -> dict[str,
             "utilization": work.utilization(cycles, config)}
 
 
-def _cycles(costs: dict[str, Any]) -> Iterator[str]:
+def _cycles(costs: PlainData) -> Iterator[str]:
     """Measured, and compared with what no schedule undercuts."""
     from ..runtime.reports.tables import LIMITS
 

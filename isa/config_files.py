@@ -7,11 +7,10 @@ import json
 import tomllib
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from ..base.argument_checks import check_path, check_type
 from ..base.atomic_files import write_atomically
-from ..base.checked_values import integer, list_names, quote
+from ..base.checked_values import PlainData, integer, list_names, quote
 from ..base.errors import ConfigError
 from ..base.keywords import check_keywords
 from ..base.near_misses import hint, near
@@ -70,7 +69,7 @@ def parse_toml(text: str, *, place: str = "configuration") -> Config:
     return from_dict(table, preset=PRESETS[preset], place=place)
 
 
-def from_dict(table: dict[str, Any], *, preset: Config | None = None,
+def from_dict(table: PlainData, *, preset: Config | None = None,
               place: str = "configuration") -> Config:
     """The preset (`base` unless told) with the given fields changed."""
     known = [field.name for field in dataclasses.fields(Config)]

@@ -15,10 +15,9 @@ registers. Traces stay open, as in a system. So a part can be measured without a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
-from amaranth.lib.wiring import Flow
+from amaranth.lib.wiring import Component, Flow
 
 from ...hw.targets import Target, find_target
 from ...hw.top import Accelerator
@@ -32,13 +31,13 @@ PORTS = ("clk", "rst", "data_in", "load", "data_out")
 class Bare(Elaboratable):       # type: ignore[misc]     # Amaranth has no types
     """Pins: `data_in`, `data_out`, and `load`, with which the registers behind take the outputs."""
 
-    def __init__(self, inner: Any):
+    def __init__(self, inner: Component):
         self.inner = inner              # a component whose members are plain ports
         self.data_in = Signal()
         self.data_out = Signal()
         self.load = Signal()
 
-    def elaborate(self, platform: object) -> Any:
+    def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules[NAME] = inner = self.inner
         ports = {name: (member.flow, Value.cast(getattr(inner, name)))

@@ -7,10 +7,9 @@ import os
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ...base.atomic_files import write_together
-from ...base.checked_values import quote
+from ...base.checked_values import PlainData, quote
 from ...base.errors import MicrotronError
 from ...base.progress import print_note
 from ...isa.config import Config
@@ -51,7 +50,7 @@ def make_plan(board: Board, config: Config, config_name: str, flow_name: str = "
                 build=flow.plan(board, config))
 
 
-def outline(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+def outline(plan: Plan, folder: Path) -> list[PlainData]:
     """The steps, each with what it makes from what, and whether it is done already or cannot be."""
     known, found = True, []
     for step in plan.build.steps:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ...isa.config import Config
 from ..facts.board import Board
 from ..facts.errors import BoardError
@@ -79,7 +79,7 @@ def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | No
             spent: Mapping[str, Mapping[str, float]],
             chosen: ChosenClock | None = None) -> dict[str, object]:
     """A build as one JSON object; `chosen` is the accelerator's clock, if it has one of its own."""
-    found: dict[str, Any] = {
+    found: PlainData = {
         "board": board.name, "part": board.part.name, "config": name, "digest": config.digest,
         "macs_per_cycle": config.macs_per_cycle,
         "processor_seconds": round(sum(each["processor_seconds"] for each in spent.values()), 1),
@@ -97,7 +97,7 @@ def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | No
     return found
 
 
-def table_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def table_rows(found: PlainData) -> list[tuple[str, str]]:
     """The same for people."""
     rows = [("part", str(found["part"])), ("configuration", str(found["config"]))]
     if "mhz" in found:
@@ -115,7 +115,7 @@ def table_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _margin_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _margin_rows(found: PlainData) -> list[tuple[str, str]]:
     """How the accelerator's clock was chosen, if it has one of its own."""
     if "margin" not in found:
         return []

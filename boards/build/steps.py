@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import Any
 
 from ...base.cached_folder import cached_folder, folder_for
+from ...base.checked_values import PlainData
 from ...base.errors import MicrotronError
 from ...base.processes import run_tool
 from ...base.progress import print_note
@@ -91,7 +91,7 @@ class Call:
     """
 
     function: str                           # microtron.boards.soc.generate:write
-    arguments: Mapping[str, Any]            # as JSON has them
+    arguments: PlainData            # as JSON has them
     packages: tuple[str, ...] = ()          # that it uses without importing them
 
     def identity(self) -> tuple[str, ...]:

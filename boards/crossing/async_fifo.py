@@ -1,9 +1,8 @@
 """A queue between two clocks that know nothing of each other."""
 
 from collections.abc import Callable
-from typing import Any
 
-from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.memory import Memory
@@ -13,7 +12,7 @@ from amaranth.utils import exact_log2
 STAGES = 2              # registers of a synchronizer: the second one settles
 
 
-def synchronize(i: Value, o: Value, domain: str) -> Any:
+def synchronize(i: Value, o: Value, domain: str) -> Elaboratable:
     """Registers of `domain` on the way from `i` to `o`. What crosses must change one bit at a time,
     or be stable while somebody looks."""
     return FFSynchronizer(i, o, o_domain=domain, stages=STAGES)
@@ -54,7 +53,7 @@ class AsyncFifo(Component):
     """
 
     def __init__(self, shape: ShapeLike, depth: int, *, put_domain: str, take_domain: str,
-                 synchronizer: Callable[[Value, Value, str], Any] = synchronize):
+                 synchronizer: Callable[[Value, Value, str], Elaboratable] = synchronize):
         self.shape, self.depth = shape, depth
         self.put_domain, self.take_domain = put_domain, take_domain
         self.synchronizer = synchronizer

@@ -1,9 +1,8 @@
 """Accesses to registers from one clock to another: one at a time, with a handshake."""
 
 from collections.abc import Callable
-from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import Component, In, Out
 
 from ...hw.bus.axi import lite_channels
@@ -27,7 +26,7 @@ class RegisterCrossing(Component):
         In the domain `accelerator`.
     """
 
-    def __init__(self, synchronizer: Callable[[Value, Value, str], Any] = synchronize):
+    def __init__(self, synchronizer: Callable[[Value, Value, str], Elaboratable] = synchronize):
         self.synchronizer = synchronizer
         super().__init__({"driver": In(lite_channels()), "registers": Out(lite_channels())})
 

@@ -1,16 +1,15 @@
 """The reset of both sides of a crossing: each sees the other one in reset before it leaves."""
 
 from collections.abc import Callable
-from typing import Any
 
-from amaranth.hdl import Module, Signal, Value
+from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import Component, In, Out
 
 RESET_STAGES = 3
 
 
-def synchronize_reset(i: Value, o: Value, domain: str) -> Any:
+def synchronize_reset(i: Value, o: Value, domain: str) -> Elaboratable:
     """As queues do, a stage longer, and high at first."""
     return FFSynchronizer(i, o, o_domain=domain, init=1, stages=RESET_STAGES)
 
@@ -35,7 +34,8 @@ class ResetCrossing(Component):
         In the domain `accelerator`, from a register.
     """
 
-    def __init__(self, synchronizer: Callable[[Value, Value, str], Any] = synchronize_reset):
+    def __init__(self, synchronizer: Callable[[Value, Value, str],
+                                              Elaboratable] = synchronize_reset):
         self.synchronizer = synchronizer
         super().__init__({"request": In(1), "system_reset": Out(1), "accelerator_reset": Out(1)})
 

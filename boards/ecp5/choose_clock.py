@@ -7,8 +7,8 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ..build.report import read_nextpnr_report
 from ..facts.ecp5_pll import CELL, PllSettings, choose_settings
 from ..facts.errors import BoardError
@@ -55,7 +55,7 @@ def _set_clock(netlist: Path, to: Path, settings: PllSettings) -> None:
     to.write_text(json.dumps(design), encoding="utf-8")
 
 
-def set_pll(design: dict[str, Any], settings: PllSettings) -> None:
+def set_pll(design: PlainData, settings: PllSettings) -> None:
     """Give the PLL of the accelerator's clock other dividers, in Yosys's JSON."""
     cells = [cell for module in design["modules"].values()
              for name, cell in module["cells"].items()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+
+from ...base.checked_values import PlainData
 
 Bit = int | str                     # a wire, or a constant: "0", "1", "x"
-Cell = dict[str, Any]
+Cell = PlainData
 
 # Cells of ECP5.
 LUT, REGISTER, MULTIPLIER, MEMORY = "LUT4", "TRELLIS_FF", "MULT18X18D", "DP16KD"
@@ -15,7 +16,7 @@ LUT, REGISTER, MULTIPLIER, MEMORY = "LUT4", "TRELLIS_FF", "MULT18X18D", "DP16KD"
 class Netlist:
     """One module, whose cells change one by one; their ports have one bit each."""
 
-    def __init__(self, module: Mapping[str, Any]):
+    def __init__(self, module: PlainData):
         self.cells: dict[str, Cell] = module["cells"]
         self.readers: dict[Bit, list[tuple[str, str]]] = {}     # the ports that read it
         for name, cell in self.cells.items():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...base.atomic_files import write_atomically
+from ...base.checked_values import PlainData
 from .align_multiplier_operands import align_multiplier_operands
 from .dies import DIES, Die
 from .editable_netlist import Netlist
@@ -18,7 +19,7 @@ from .replicate_registers import replicate_registers
 COPIES, SIGNS, PLACES = "copies", "signs", "places"
 
 
-def run_passes(modules: Iterable[Mapping[str, object]], die: Die) -> Counter[str]:
+def run_passes(modules: Iterable[PlainData], die: Die) -> Counter[str]:
     """Replicate and pack registers, align multiplier operands and place blocks: how many of each
     were changed."""
     done: Counter[str] = Counter()

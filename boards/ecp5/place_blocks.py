@@ -10,10 +10,10 @@ from round to round.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from ...base.checked_values import PlainData
 from .density import DensityMap
 from .dies import Die, Site
 from .editable_netlist import MEMORY, MULTIPLIER, Cell
@@ -28,7 +28,7 @@ LOGIC, LOGIC_GROWS = 0.01, 1.08     # a cell's pull towards where there is room 
 TO_MIDDLE = 1e-6                    # so weak that it only decides where nothing else does
 
 
-def place_blocks(module: Mapping[str, Any], die: Die) -> int:
+def place_blocks(module: PlainData, die: Die) -> int:
     """Bind every block of a module to a site, and say how many: none if the die has many more, or
     too few, which nextpnr reports."""
     cells: dict[str, Cell] = module["cells"]

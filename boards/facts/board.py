@@ -17,8 +17,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ...isa.config import PRESETS
 from ...isa.memory_timing import MemoryTiming
 from .errors import BoardError
@@ -157,7 +157,7 @@ def _read_memory(facts: TomlTable) -> Memory:
     timing = None
     if "timing" in memory.table:
         fields = [field.name for field in dataclasses.fields(MemoryTiming)]
-        given: dict[str, Any] = dict(memory.inner("timing", fields).table)
+        given: PlainData = dict(memory.inner("timing", fields).table)
         try:
             timing = MemoryTiming(**given)
         except ValueError as error:

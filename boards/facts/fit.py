@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ...hw.targets import LANE_MULTIPLIERS, find_target
 from ...isa.config import PRESETS, Config
 from ...isa.instructions import SCRATCHPADS
@@ -27,7 +27,7 @@ IN_LARGE_ONE = {"gowin": 2}
 
 
 @cache
-def _areas() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+def _areas() -> Mapping[str, Mapping[str, PlainData]]:
     return read_toml(AREAS)
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
-from ...base.checked_values import integer, quote
+from ...base.checked_values import PlainData, integer, quote
 from ...base.near_misses import hint
 from ...base.text_file import read_text
 from .errors import BoardError
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> PlainData:
     try:
         return tomllib.loads(read_text(path))
     except OSError as error:
@@ -34,7 +33,7 @@ class TomlTable:
         for key in table:
             if known is not None and key not in known:
                 raise BoardError(f"{place}: there is no {quote(key)}{hint(key, known)}")
-        self.table: Mapping[str, Any] = table
+        self.table: Mapping[str, object] = table
         self.place = place
 
     def text(self, key: str, default: str | None = None,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ...base.checked_values import PlainData
 from ...runtime.monitor.protocol import c_header
 from .riscv_gcc import SOURCE, compile_sources, extract_binary, link
 
@@ -26,7 +26,7 @@ def format_rom(code: bytes) -> str:
     return "".join(f"{word:08x}\n" for word in words)
 
 
-def build_monitor(facts: dict[str, Any]) -> bytes:
+def build_monitor(facts: PlainData) -> bytes:
     """The monitor of a system as it lies in ROM."""
     with tempfile.TemporaryDirectory(prefix="microtron-monitor-") as name:
         folder = Path(name)
@@ -42,7 +42,7 @@ def build_monitor(facts: dict[str, Any]) -> bytes:
         return (folder / "monitor.bin").read_bytes()
 
 
-def system_header(facts: dict[str, Any]) -> str:
+def system_header(facts: PlainData) -> str:
     """Where everything is, for the monitor."""
     lines = ["/* Generated from soc.json. */", "#ifndef SYSTEM_H", "#define SYSTEM_H", "",
              f'#define BOARD "{facts["board"]}"', f"#define CLOCK_HZ {facts['clock_hz']}u"]

@@ -8,10 +8,9 @@ both together do not, and nextpnr searches on and on.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ..build import cell_count
 from ..facts.errors import BoardError
 
@@ -21,7 +20,7 @@ LUT_RAM = "RAM16SDP"
 DATA = "D"                      # the input of a register
 
 
-def count_lut_sites(module: Mapping[str, Any]) -> int:
+def count_lut_sites(module: PlainData) -> int:
     """The least that a module, as Yosys writes it to JSON, takes; nextpnr adds a few for carries
     that begin or end in other logic."""
     drivers: dict[int | str, tuple[str, str]] = {}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ...isa.memory_timing import MemoryTiming
 from ..facts.board import Board, Clock, Memory, Part, Wire
 from ..facts.ethernet import Ethernet
@@ -14,7 +14,7 @@ def serialize(board: Board) -> dict[str, object]:
     return dataclasses.asdict(board)
 
 
-def deserialize(facts: dict[str, Any]) -> Board:
+def deserialize(facts: PlainData) -> Board:
     """The board again: a file of it need not be there."""
     memory = dict(facts["memory"])
     if memory["timing"] is not None:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+
+from ...base.checked_values import PlainData
 
 Bit = int | str             # a net of one bit, or the constants "0", "1", "x"
 SOURCE = re.compile(r"\b((?:hw|amaranth)/[\w/]+\.py:\d+)")
@@ -84,7 +85,7 @@ def read_netlist(path: Path, top: str) -> Netlist:
                    _scopes(module))
 
 
-def _cell(name: str, each: dict[str, Any]) -> Cell:
+def _cell(name: str, each: PlainData) -> Cell:
     pins: dict[str, dict[str, Bit]] = {"input": {}, "output": {}, "inout": {}}
     for pin, bits in each["connections"].items():
         pins[each["port_directions"][pin]] |= _bitwise(pin, bits)
@@ -97,7 +98,7 @@ def _source(attributes: dict[str, str], name: str) -> str | None:
     return found and found[1]
 
 
-def _scopes(module: dict[str, Any]) -> dict[str, str]:
+def _scopes(module: PlainData) -> dict[str, str]:
     places = {"": _source(module["attributes"], "src")}
     places |= {name: _source(each["attributes"], "module_src")
                for name, each in module["cells"].items() if each["type"] == "$scopeinfo"}
@@ -110,7 +111,7 @@ def _bitwise(name: str, bits: list[Bit]) -> dict[str, Bit]:
     return {f"{name}[{number}]": bit for number, bit in enumerate(bits)}
 
 
-def _names(nets: dict[str, Any]) -> dict[Bit, tuple[str, ...]]:
+def _names(nets: PlainData) -> dict[Bit, tuple[str, ...]]:
     """Names of nets, those in inner units first, and before the ones with a number after a dollar,
     which Amaranth had to make different from others."""
     def rank(name: str) -> tuple[int, bool, int, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 MODULE = "microtron"
 IP = "microtron_ip"             # the module around it, which leaves the traces open
@@ -36,15 +35,15 @@ class Port:
 def ports_of(config: dict[str, int]) -> list[Port]:
     """Every port of the accelerator but its traces."""
     from amaranth.hdl import Shape
-    from amaranth.lib.wiring import Flow
+    from amaranth.lib.wiring import Flow, Member
 
     from ...hw.bus.axi import flat_ports, lite_channels, read_channels, write_channels
     from ...isa.config import Config
 
     whole = Config(**config)
-    members: dict[str, Any] = {**flat_ports(MASTER, read_channels(whole)),
-                               **flat_ports(MASTER, write_channels(whole)),
-                               **flat_ports(SLAVE, lite_channels().flip())}
+    members: dict[str, Member] = {**flat_ports(MASTER, read_channels(whole)),
+                                  **flat_ports(MASTER, write_channels(whole)),
+                                  **flat_ports(SLAVE, lite_channels().flip())}
     found = [Port(name, Shape.cast(member.shape).width, member.flow == Flow.Out)
              for name, member in members.items()]
     return [Port(CLOCK, 1, False), Port(RESET, 1, False), *found, Port(INTERRUPT, 1, True)]

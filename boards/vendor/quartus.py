@@ -13,7 +13,6 @@ There is no PLL: the design runs at the frequency of the oscillator.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ...isa.config import Config
 from ..build import tools
@@ -155,7 +154,7 @@ cp output_files/{board.name}.sof .
 """
 
 
-def write_sources(config: dict[str, Any]) -> None:
+def write_sources(config: dict[str, int]) -> None:
     """The step of a build: the accelerator, the block around it, and its description."""
     from ...hw.top import verilog
 

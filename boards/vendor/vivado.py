@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...isa.config import Config
 from ..build import tools
@@ -171,7 +170,7 @@ write_hw_platform -fixed -include_bit -force {name}.xsa
 """
 
 
-def write_sources(config: dict[str, Any]) -> None:
+def write_sources(config: dict[str, int]) -> None:
     """The step of a build: the accelerator, and the block around it."""
     from ...hw.targets import find_target
     from ...hw.top import verilog

@@ -16,8 +16,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from ...base.checked_values import PlainData
 from ...base.errors import MicrotronError
 from .fasm import Feature
 
@@ -116,7 +116,7 @@ def open_xray(folder: Path, part: str) -> Xray:
     return Xray(folder, part, tiles, _read_required_features(folder, part, match[1]))
 
 
-def _areas(tile: dict[str, Any]) -> Iterator[tuple[str, Area]]:
+def _areas(tile: PlainData) -> Iterator[tuple[str, Area]]:
     for bus, bits in tile["bits"].items():
         alias = bits.get("alias", {"type": tile["type"], "sites": {}, "start_offset": 0})
         yield bus, Area(base=int(bits["baseaddr"], 16), frames=bits["frames"],

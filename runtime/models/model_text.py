@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, NoReturn
 
-from ...base.checked_values import integer, quote, show_name
+from ...base.checked_values import PlainData, integer, quote, show_name
 from ...base.errors import ImageError
 from ...compiler.graph.graph import Constant, Graph
 from ...compiler.graph.records import record, to_plain_data
@@ -129,7 +129,7 @@ def sizes_of(data: dict[str, object]) -> Sizes:
                  [_read_integer(each, "arrays") for each in _list(data["arrays"], "arrays")])
 
 
-def build(data: dict[str, Any], programs: Sequence[Program],
+def build(data: PlainData, programs: Sequence[Program],
           arrays: Sequence[Octets]) -> CompiledModel:
     """The model that these make. Each part of it is sound; whether they fit is another question."""
     left, streams = list(arrays), iter(programs)
