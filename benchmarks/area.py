@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from common import Column, Outcome, main
+from common import Column, Outcome, Row, main
 
 from microtron.base.errors import MicrotronError
 from microtron.boards.timing import cell_owners, families
@@ -98,7 +97,7 @@ def measure(options: argparse.Namespace) -> Outcome:
 
 def by_unit(options: argparse.Namespace) -> Outcome:
     """The area of each unit. The netlist is the one that `clock.py` places."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for name in options.configs:
         for short in options.families:
             text = elaborate(load_config(name), PLACED_AS[short])

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from networks import real_models
 
 import microtron
+from microtron.base.arrays import Array
 from microtron.boards.facts.board import Board
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.processors import soft_processor
@@ -45,7 +45,7 @@ from microtron.runtime.monitor.network import BoardNetwork
 DIGITS = Path(__file__).resolve().parents[1] / "examples" / "digits" / "digits.onnx"
 KEYWORDS = "kws_ref_model.tflite"       # of MLPerf Tiny, if it is there
 RUNS = 4                        # of each network: refreshes do not come at the same instruction
-LIMITS: dict[str, Any] = {"timeout": 100_000_000, "patience": 1_000_000_000}
+TIMEOUT, PATIENCE = 100_000_000, 1_000_000_000      # cycles
 # Where the search begins, the nearest of them: downhill alone ends in the next hollow.
 STARTS = tuple(
     MemoryTiming(read_latency=latency, write_latency=4, cycles_per_beat=cycles, turn=turn, reads=16,
@@ -76,9 +76,10 @@ def measure(model: Model, board: Board, line: SimulatedBoard) -> Measured:
         cycles = run_by_host(model, board, line)
     else:
         network = BoardNetwork(Monitor(line), build_image(model, board).content)
-        inputs: dict[str, Any] = {name: np.zeros(type_.shape, type_.dtype)
-                                  for name, type_ in model.inputs.items()}
-        cycles = [network.run(inputs, **LIMITS)[1].accelerator_cycles for _ in range(RUNS)]
+        inputs: dict[str, Array] = {name: np.zeros(type_.shape, type_.dtype)
+                                    for name, type_ in model.inputs.items()}
+        cycles = [network.run(inputs, timeout=TIMEOUT, patience=PATIENCE)[1].accelerator_cycles
+                  for _ in range(RUNS)]
     print(f"{model.name}: {', '.join(map(str, cycles))} cycles", flush=True)
     return Measured(model.programs, round(sum(cycles) / RUNS))
 

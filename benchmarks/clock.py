@@ -6,9 +6,9 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from common import Column, Outcome, main
+from common import Column, Outcome, Row, main
 
 from microtron.base.errors import MicrotronError
 from microtron.boards.build.static_timing import PlacedTiming
@@ -55,7 +55,7 @@ def of_unit(text: str, unit: str, count: int) -> Outcome:
                    facts={**whole.get(unit, {}), "yosys": yosys_version()})
 
 
-def _numbers(path: Path, explainer: Explainer) -> dict[str, Any]:
+def _numbers(path: Path, explainer: Explainer) -> Row:
     return {"ns": round(path.time, 2), "levels": path.levels,
             "path": path_text.path_json(path, explainer)}
 
@@ -106,7 +106,7 @@ def slowest_of_units(ends: Iterable[tuple[Where, float]],
 
 
 def per_unit(title: str, design: Synthesis, family: Family, owner: dict[str, str],
-             paths: dict[str, Path], facts: dict[str, Any]) -> Outcome:
+             paths: dict[str, Path], facts: dict[str, object]) -> Outcome:
     explainer = Explainer(design.gates)
     areas = area_by_unit(design, family, owner)
     rows = [{"unit": unit, **_numbers(path, explainer),

@@ -15,11 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from microtron.base.checked_values import PlainData
 from microtron.base.errors import MicrotronError
 
 Result = TypeVar("Result")
+Row: TypeAlias = PlainData
 PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"))
 
 
@@ -39,8 +41,8 @@ class Outcome:
     benchmark: str
     title: str
     columns: tuple[Column, ...]
-    rows: list[dict[str, Any]]
-    facts: dict[str, Any] = field(default_factory=dict)     # true of all rows: config, size …
+    rows: list[Row]
+    facts: dict[str, object] = field(default_factory=dict)  # true of all rows: config, size …
     details: tuple[str, ...] = ()       # lines for people, below the table
 
 
@@ -86,12 +88,12 @@ def main(measure: Callable[[argparse.Namespace], Outcome], description: str,
         print_table(outcome)
 
 
-def as_json(outcome: Outcome) -> dict[str, Any]:
+def as_json(outcome: Outcome) -> dict[str, object]:
     return {"benchmark": outcome.benchmark, "date": datetime.now(UTC).isoformat("T", "seconds"),
             "host": host(), "facts": outcome.facts, "rows": outcome.rows}
 
 
-def host() -> dict[str, Any]:
+def host() -> dict[str, object]:
     """What a measurement depends on besides the program."""
     return {"machine": platform.machine(), "processors": os.cpu_count(),
             "python": platform.python_version(),

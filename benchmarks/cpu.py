@@ -11,9 +11,10 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
-from cases.cpu_cases import NETWORKS, Array, Case, cases
-from common import Column, Outcome, factor, main, quantity
+from cases.cpu_cases import NETWORKS, Case, cases
+from common import Column, Outcome, Row, factor, main, quantity
 
+from microtron.base.arrays import Array
 from microtron.base.processor import host
 from microtron.compiler.cpu.cpu_part import compile_part
 from microtron.compiler.frontends.onnx import read_onnx
@@ -30,7 +31,7 @@ REASONS: dict[str, str] = {         # by the first word of a node's name
 Call = Callable[[], Any]
 
 
-def measure_case(case: Case, seconds: float) -> dict[str, Any]:
+def measure_case(case: Case, seconds: float) -> Row:
     import onnxruntime
 
     data = case.model.SerializeToString()

@@ -18,10 +18,9 @@ import time
 from collections.abc import Iterable
 from math import exp, log, prod
 from pathlib import Path
-from typing import Any
 
 from cases.other_layers import CONFIGURATIONS, OTHER_LAYERS, REFERENCE, OtherLayer, cases
-from common import Column, Outcome
+from common import Column, Outcome, Row
 
 from microtron import compile_op
 from microtron.base.errors import MicrotronError
@@ -38,10 +37,10 @@ LOW = 0.8                   # of the bound: below, the table says where cycles w
 SLOW_SECONDS = 2            # between lines that say how far the sweep is
 
 
-def measure_case(name: str, layer: OtherLayer) -> dict[str, Any]:
+def measure_case(name: str, layer: OtherLayer) -> Row:
     """A row: cycles of a layer on a configuration, its bound, and how busy each engine was."""
     config, memory = CONFIGURATIONS[name]
-    row: dict[str, Any] = {"config": name, "layer": layer.name}
+    row: Row = {"config": name, "layer": layer.name}
     start = time.process_time()
     try:
         kernel = compile_op(layer.spec, config, memory=memory)
@@ -87,7 +86,7 @@ def least_products(form: Form, config: Config) -> int:
             * tile_products(spec, config, form.merged))
 
 
-def explain(row: dict[str, Any]) -> str:
+def explain(row: Row) -> str:
     """Why a row is low, in words; nothing for others."""
     if "refused" in row:
         return str(row["refused"])
@@ -105,7 +104,7 @@ def geometric_mean(values: Iterable[float]) -> float:
     return exp(sum(logs) / len(logs)) if logs else float("nan")
 
 
-def summarize(rows: list[dict[str, Any]]) -> list[str]:
+def summarize(rows: list[Row]) -> list[str]:
     """A line for each configuration."""
     lines = []
     for name in CONFIGURATIONS:
@@ -122,7 +121,7 @@ def summarize(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def load_rows(path: str) -> list[dict[str, Any]]:
+def load_rows(path: str) -> list[Row]:
     """What an earlier run has measured."""
     if not path or not Path(path).exists():
         return []

@@ -14,15 +14,15 @@ import argparse
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 from cases.known_layers import LAYERS, Layer
-from common import Column, Outcome, Result, factor, main, quantity
+from common import Column, Outcome, Result, Row, factor, main, quantity
 
 from microtron import compile_op
 from microtron.base.errors import MicrotronError
 from microtron.compiler.compile import bound_of, work_of
+from microtron.compiler.operators.kernel import Kernel
 from microtron.isa.config import Config, base
 from microtron.isa.config_files import load_config
 from microtron.isa.instructions import INSTRUCTION_BYTES, Engine
@@ -37,14 +37,14 @@ LITTLE = 0.005              # of the cycles: not worth a word
 
 
 def measure_layer(layer: Layer, config: Config, memory: MemoryTiming,
-                  repeats: int) -> dict[str, Any]:
+                  repeats: int) -> Row:
     """A row: what a layer needs, and what it takes."""
     seconds, kernel = _time(lambda: compile_op(layer.spec, config, memory=memory), repeats)
     found = profile(kernel.program, memory)
     serial = compile_op(layer.spec, config, memory=memory, hide_latency=False).program
     work = work_of(layer.spec, config, memory)
     least = work.bound(config, memory)
-    row: dict[str, Any] = {
+    row: Row = {
         "network": layer.network, "name": layer.name, "vta": layer.vta, "shape": layer.shape,
         "times": layer.times, "offloaded": layer.offloaded, "macs": work.macs,
         "bytes": work.bytes, "bound": least.cycles, "limit": least.limit,
@@ -70,7 +70,7 @@ def _time(function: Callable[[], Result], repeats: int) -> tuple[float, Result]:
     return best, result
 
 
-def _knobs_of(kernel: Any) -> dict[str, Any]:
+def _knobs_of(kernel: Kernel) -> Row:
     fold = asdict(kernel.form.fold) if hasattr(kernel.form, "fold") else {}
     return {**{f"fold_{name}": value for name, value in fold.items()}, **asdict(kernel.knobs)}
 
@@ -121,15 +121,15 @@ def explain(spent: dict[str, float]) -> str:
             f"beyond the bound")
 
 
-def _ratios(row: dict[str, Any], config: Config) -> dict[str, float]:
+def _ratios(row: Row, config: Config) -> dict[str, float]:
     return {"utilization": row["macs"] / (row["cycles"] * config.macs_per_cycle),
             "efficiency": row["bound"] / row["cycles"],
             "efficiency_without_hiding": row["bound"] / row["cycles_without_hiding"],
             "gain": row["cycles_without_hiding"] / row["cycles"]}
 
 
-def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, Any]], int],
-          config: Config) -> dict[str, Any]:
+def total(rows: Iterable[Row], name: str, times: Callable[[Row], int],
+          config: Config) -> Row:
     """A row that sums others up, each as often as it occurs."""
     rows = [row for row in rows if times(row)]
     summed = {key: sum(row[key] * times(row) for row in rows) for key in (
@@ -143,7 +143,7 @@ def total(rows: Iterable[dict[str, Any]], name: str, times: Callable[[dict[str, 
             **_ratios(summed, config)}
 
 
-def totals(rows: list[dict[str, Any]], config: Config) -> list[dict[str, Any]]:
+def totals(rows: list[Row], config: Config) -> list[Row]:
     """For every network that was measured whole, and for what VTA runs of ResNet-18."""
     found = []
     names = {(row["network"], row["name"]) for row in rows}

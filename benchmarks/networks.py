@@ -25,17 +25,19 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from common import Column, Outcome, factor, main, quantity
+from common import Column, Outcome, Row, factor, main, quantity
 
 from microtron import __version__, compile_op, simulated_cost
+from microtron.base.arrays import Array
 from microtron.base.checked_values import list_names
 from microtron.base.errors import MicrotronError
 from microtron.compiler.graph.graph import Graph
 from microtron.compiler.graph.types import TensorType
 from microtron.compiler.network.network import AcceleratorStep, Network
+from microtron.compiler.operators.description import Description
 from microtron.compiler.operators.layout import Layout
 from microtron.isa.config import base
 from microtron.isa.config_files import save_config
@@ -49,6 +51,8 @@ from microtron.runtime.reports.layers import inspect_model
 from microtron.runtime.times.measure import measure_times
 from microtron.sim.simulate import simulate
 
+Given = TypeVar("Given")
+Found = TypeVar("Found")
 ROOT = Path(__file__).resolve().parents[1]
 USUAL = ("resnet18", "mobilenet_v2")            # of those that are generated; others if named
 QUANTIZED = ("int8", "quant", "qdq", "qlinear", "kws_ref_model.tflite")
@@ -123,7 +127,7 @@ def config_file(name: str, folder: Path) -> str:
     return str(path)
 
 
-def measure_network(source: Source, name: str) -> dict[str, Any]:
+def measure_network(source: Source, name: str) -> Row:
     """A row: what a network takes. In a process of its own, so that its memory is its own."""
     with tempfile.TemporaryDirectory() as folder:
         path, config = source.file(Path(folder)), config_file(name, Path(folder))
@@ -166,7 +170,7 @@ def _peak() -> int:
 
 def sum_layer_cycles(network: Network, memory: MemoryTiming) -> int:
     """The sum of the cycles of a network's layers, each in a program of its own."""
-    known: dict[Any, int] = {}
+    known: dict[Description, int] = {}
     total = 0
     for step in network.steps:
         for layer in step.layers if isinstance(step, AcceleratorStep) else ():
@@ -211,8 +215,8 @@ class TimedBackend:
     def unpack(self, layout: Layout, type_: TensorType) -> Unpack:
         return self._time("moves", self.backend.unpack(layout, type_))
 
-    def _time(self, kind: str, work: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def run(given: Any) -> Any:
+    def _time(self, kind: str, work: Callable[[Given], Found]) -> Callable[[Given], Found]:
+        def run(given: Given) -> Found:
             start = time.process_time()
             found = work(given)
             self.seconds[kind] += time.process_time() - start
@@ -220,7 +224,7 @@ class TimedBackend:
         return run
 
 
-def _random(rng: np.random.Generator, type_: TensorType) -> Any:
+def _random(rng: np.random.Generator, type_: TensorType) -> Array:
     if type_.is_float:
         return rng.normal(0, 1, type_.shape).astype(type_.dtype)
     if type_.is_quantized:
@@ -245,7 +249,7 @@ def measure(options: argparse.Namespace) -> Outcome:
             Column("cpu_seconds", "of it CPU", quantity("s"))))
 
 
-def _rows(jobs: Iterable[tuple[Source, str]]) -> Iterable[dict[str, Any]]:
+def _rows(jobs: Iterable[tuple[Source, str]]) -> Iterable[Row]:
     context = multiprocessing.get_context("spawn")
     for source, config in jobs:
         with ProcessPoolExecutor(1, mp_context=context) as process:

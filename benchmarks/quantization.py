@@ -34,7 +34,6 @@ import numpy as np
 from cases.quantization_cases import (
     CASES,
     PARTS,
-    Array,
     Case,
     Sample,
     count_boxes,
@@ -42,9 +41,10 @@ from cases.quantization_cases import (
     model_folder,
     top1,
 )
-from common import Column, Outcome, main
+from common import Column, Outcome, Row, main
 
 import microtron
+from microtron.base.arrays import Array
 from microtron.quantization.evaluation import Errors
 from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntime
 from microtron.quantization.report import IntegerModel, place
@@ -115,7 +115,7 @@ def float_file(path: Path, folder: Path) -> Path:
 
 
 def measure_case(case: Case, models: Path, config: str, judged: int,
-                 calibrated: int, part: int) -> Iterator[dict[str, Any]]:
+                 calibrated: int, part: int) -> Iterator[Row]:
     """A row for Microtron, and one for each method of ONNX Runtime."""
     path, data = models / "models" / case.file, models / "data"
     calibration = case.calibration(data, part)[:calibrated]
@@ -131,7 +131,7 @@ def measure_case(case: Case, models: Path, config: str, judged: int,
         elif labels is None and case.score is count_boxes:
             labels = np.stack([each[0] for each in right])
 
-        def row(tool: str, outputs: list[list[Array]], **more: Any) -> dict[str, Any]:
+        def row(tool: str, outputs: list[list[Array]], **more: Any) -> Row:
             before, after = (case.score([each[0] for each in found], samples, labels)
                              for found in (right, outputs))
             kept = top1([each[0] for each in outputs], samples,
@@ -165,7 +165,7 @@ def measure_case(case: Case, models: Path, config: str, judged: int,
 
 
 def compare_answers(mine: list[list[Array]], theirs: list[list[Array]],
-                    labels: Array | None) -> dict[str, Any]:
+                    labels: Array | None) -> Row:
     """How many answers only one of two models has right, and the probability that chance parts
     them at least as unequally between two models of the same accuracy (McNemar's exact test)."""
     assert labels is not None
@@ -207,7 +207,7 @@ def _choose_cases(names: list[str], preprocess: str | None, *, boxes: bool) -> l
 def measure(arguments: argparse.Namespace) -> Outcome:
     models = model_folder()
     chosen = _choose_cases(arguments.models, arguments.preprocess, boxes=arguments.boxes)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     if models is None:
         print("there is no folder ../shared/models, and nothing to measure", file=sys.stderr)
     for case in chosen if models is not None else ():

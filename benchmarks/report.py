@@ -7,10 +7,9 @@ import argparse
 import statistics
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from common import Column, Outcome, best_of, main
+from common import Column, Outcome, Row, best_of, main
 
 import microtron
 from microtron.isa.config import PRESETS
@@ -72,7 +71,7 @@ def _optional(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def measure_one(name: str, source: CompiledModel | Program) -> dict[str, Any]:
+def measure_one(name: str, source: CompiledModel | Program) -> Row:
     """A line of the table."""
     programs = source.programs if isinstance(source, CompiledModel) else (source,)
     simulation, _ = best_of(lambda: [microtron.simulate(each) for each in programs])

@@ -18,11 +18,10 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from cases.known_layers import BERT, MOBILENET, RESNET_18
-from common import Column, Outcome
+from common import Column, Outcome, Row
 
 from microtron.base.progress import report_progress
 from microtron.compiler.errors import CompileError
@@ -150,7 +149,7 @@ def trials_until(known: Mapping[int, float], goal: float) -> int | None:
 
 def measure_searches(options: argparse.Namespace) -> Outcome:
     store = Path(options.search)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with report_progress("listing schedules") as tell:
         by_config: dict[str, list[Case]] = {}
         for case in cases(options.points, options.only_base):
@@ -176,7 +175,7 @@ def measure_searches(options: argparse.Namespace) -> Outcome:
 
 
 def _compare(case: Case, store: Path,
-             guided: Mapping[str, tuple[Case, Mapping[int, float]]]) -> dict[str, Any]:
+             guided: Mapping[str, tuple[Case, Mapping[int, float]]]) -> Row:
     found = {"guided": guided[case.layer_name][1]}
     for name in ("random", "anneal"):
         found[name] = run_method(name, case, store, TRIALS, 0)
@@ -191,7 +190,7 @@ def _compare(case: Case, store: Path,
                       for name, known in found.items()}}
 
 
-def summary(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def summary(rows: Sequence[Row]) -> Iterator[str]:
     """For each strategy, how many cases it finishes, and how fast."""
     for name in METHODS:
         reached = [row[name] for row in rows if row[name] is not None and row[name] <= TRIALS]

@@ -19,10 +19,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from common import Column, Outcome, main, quantity
+from common import Column, Outcome, Row, main, quantity
 from convolution import convolution
 from networks import sources
 
@@ -127,7 +126,7 @@ def measure(options: argparse.Namespace) -> Outcome:
 
 
 def compare(name: str, programs: list[Program], repeats: int,
-            slow_repeats: int) -> list[dict[str, Any]]:
+            slow_repeats: int) -> list[Row]:
     """Rows of the hardware and of its twin, which must do exactly the same."""
     config = programs[0].config
     expected = [time_run(RtlDevice(config), each, slow_repeats) for each in programs]
@@ -150,7 +149,7 @@ def _totals(runs: list[tuple[float, Report, bytes]]) -> tuple[float, int]:
     return sum(seconds for seconds, _, _ in runs), sum(each.cycles or 0 for _, each, _ in runs)
 
 
-def _row(what: str, seconds: float, verilator: float, cycles: int) -> dict[str, Any]:
+def _row(what: str, seconds: float, verilator: float, cycles: int) -> Row:
     return {"what": what, "cycles": cycles, "seconds": seconds,
             "cycles_per_second": cycles / seconds, "relative": verilator / seconds}
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cases.known_layers import RESNET_18
-from common import Column, Outcome, main
+from common import Column, Outcome, Row, main
 from schedule_search import measure_searches
 
 from microtron import evaluate
@@ -34,6 +34,7 @@ from microtron.compiler.accelerator.selection.hardware_loops import MOST_INSTRUC
 from microtron.compiler.accelerator.selection.intrinsic import collect_intrinsics
 from microtron.compiler.operators.catalogue import operator_of
 from microtron.compiler.operators.choice import Candidate, rank_candidates
+from microtron.compiler.operators.description import Description
 from microtron.compiler.operators.form import AnyTemplate
 from microtron.isa.config_files import load_config
 from microtron.sim.simulate import Ready
@@ -98,8 +99,8 @@ def measure_at_once(some: Sequence[Candidate[Any, Any]], cycles: list[int]) -> f
     return 1e3 * (time.process_time() - begin) / max(1, len(some))
 
 
-def measure_layer(name: str, shape: str, spec: Any, options: argparse.Namespace) -> list[
-        dict[str, Any]]:
+def measure_layer(name: str, shape: str, spec: Description,
+                  options: argparse.Namespace) -> list[Row]:
     """A row for the first candidate, and one for the mean of the others."""
     config, operator = load_config(options.config), operator_of(spec)
     ranked = rank_candidates(operator.template, operator.forms_of(spec, config))

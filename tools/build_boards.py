@@ -14,10 +14,10 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from microtron import __version__, simulated_cost
 from microtron.base.atomic_files import write_atomically
+from microtron.base.checked_values import PlainData
 from microtron.base.errors import MicrotronError
 from microtron.boards.build.plan import REPORT, Plan, build, expect, make_plan
 from microtron.boards.facts.board import Board
@@ -41,11 +41,11 @@ HEAD = ("board", "config", "LUT", "registers", "DSP", "BRAM", "MHz", "build, CPU
         *(f"{name}, ms" for name in NETWORKS))
 
 
-def report_of(request: str) -> dict[str, Any]:
+def report_of(request: str) -> PlainData:
     """The report of a build that is in a folder, or of one that is made now: BOARD[:CONFIG]."""
     folder = Path(request)
     if folder.is_dir():
-        found: dict[str, Any] = json.loads((folder / REPORT).read_text())
+        found: PlainData = json.loads((folder / REPORT).read_text())
         return found
     plan = plan_of(request)
     return build(plan, ROOT / "build" / f"{plan.board.name}-{plan.config_name}")
@@ -70,7 +70,7 @@ def outlook(requests: Sequence[str]) -> str:
     return "\n".join((*lines, f"all: about {round(seconds / 60):,} processor minutes"))
 
 
-def row(found: dict[str, Any]) -> dict[str, Any]:
+def row(found: PlainData) -> PlainData:
     """What is kept of a report, with the latencies of networks."""
     kept = ("board", "config", "mhz", "target_mhz", "used", "processor_seconds", "peak_gops")
     board, config = known(found["board"]), load_config(found["config"])
@@ -115,7 +115,7 @@ def network_files(folder: Path) -> dict[str, Path]:
     return found
 
 
-def table(results: dict[str, dict[str, Any]]) -> str:
+def table(results: dict[str, PlainData]) -> str:
     """The results as Markdown."""
     rows = [HEAD, tuple("---" for _ in HEAD)]
     for each in results.values():
@@ -130,7 +130,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def with_table(page: str, results: dict[str, dict[str, Any]]) -> str:
+def with_table(page: str, results: dict[str, PlainData]) -> str:
     """The page with its table replaced."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -25,6 +25,7 @@ RECORD = VENV / "set_up.json"       # what was installed here last
 OLDEST_PYTHON = (3, 11)
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 APT_INSTALL = ("install", "--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120")
+Record: TypeAlias = dict[str, Any]      # what JSON knows
 
 
 class SetUpError(Exception):
@@ -88,16 +89,16 @@ def is_there(sign: str) -> bool:
     return Path(sign).exists() if "/" in sign else shutil.which(sign) is not None
 
 
-def read_record() -> dict[str, Any]:
+def read_record() -> Record:
     """What an earlier run left, or nothing when there is no working environment."""
     try:
-        record: dict[str, Any] = json.loads(RECORD.read_text())
+        record: Record = json.loads(RECORD.read_text())
     except (OSError, ValueError):
         return {}
     return record if (VENV / "bin" / "python").exists() else {}
 
 
-def write_record(record: dict[str, Any]) -> None:
+def write_record(record: Record) -> None:
     temporary = RECORD.with_suffix(".new")
     temporary.write_text(json.dumps(record, indent=1) + "\n")
     temporary.replace(RECORD)

@@ -30,9 +30,16 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:           # a worker imports what it needs; the others start quickly
+    from microtron import Model
+    from microtron.base.arrays import Array
+    from microtron.base.checked_values import PlainData
+    from microtron.compiler.graph.graph import Graph
+    from microtron.compiler.graph.types import TensorType
 
 SUFFIXES = (".onnx", ".tflite")
 ARCHIVES = (".whl", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
@@ -69,7 +76,7 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield member.name, file.read()
 
 
-def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def judge(path: Path, name: str, arguments: argparse.Namespace) -> PlainData:
     """What became of one file, in a process of its own."""
     start = time.monotonic()
     command = [sys.executable, __file__, "--worker", str(path), "--config", arguments.config,
@@ -92,7 +99,7 @@ def judge(path: Path, name: str, arguments: argparse.Namespace) -> dict[str, Any
 
 # In the process of a file.
 
-def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> dict[str, Any]:
+def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> PlainData:
     """Compile, run and compare; with `quantize`, a float model as int8."""
     from microtron.base.errors import MicrotronError
     from microtron.compiler.network.network import Where
@@ -103,13 +110,14 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
     except MicrotronError as error:
         return {"verdict": "refused", "reason": str(error)}
     hosted, macs = (sum(each.macs for each in nodes) for nodes in (model.host_nodes, model.nodes))
-    found = {"options": options, "cpu_macs": hosted, "accelerator_macs": macs - hosted,
-             "percent": 100 * (macs - hosted) / macs if macs else None,
-             "handovers": sum(len(step.inputs) + len(step.outputs) for step in model.steps
-                              if isinstance(step, ProgramStep)),
-             "nodes": sum(each.where in (Where.ACCELERATOR, Where.CPU) for each in model.nodes)}
+    found: PlainData = {
+        "options": options, "cpu_macs": hosted, "accelerator_macs": macs - hosted,
+        "percent": 100 * (macs - hosted) / macs if macs else None,
+        "handovers": sum(len(step.inputs) + len(step.outputs) for step in model.steps
+                         if isinstance(step, ProgramStep)),
+        "nodes": sum(each.where in (Where.ACCELERATOR, Where.CPU) for each in model.nodes)}
     inputs = random_inputs(model.inputs, seed)
-    if quantize:
+    if graph is not None:
         options = {}                            # the file that was written has them inside
         found |= compare_layers(graph, path, inputs)
         if found["steps"] > MOST_STEPS:
@@ -123,14 +131,14 @@ def examine(path: Path, config: str, seed: int, *, quantize: bool = False) -> di
         outputs = list(model.run(inputs, "functional").outputs.values())
     except MicrotronError as error:
         return {**found, "verdict": "refused", "reason": str(error)}
-    if not quantize:
+    if graph is None:
         return {**found, **compare(outputs, expected)}
     whole = compare(outputs, expected)
     return {**found, **compare(outputs, run_on_cpu(graph, inputs)),
             **{name: whole[name] for name in ("error", "cosine") if name in whole}}
 
 
-def compare_layers(graph: Any, path: Path, inputs: dict[str, Any]) -> dict[str, Any]:
+def compare_layers(graph: Graph, path: Path, inputs: Mapping[str, Array]) -> PlainData:
     """By how many steps the integers of any layer differ from ONNX Runtime's."""
     from microtron.quantization.layer_steps import layer_steps, stored_by_onnxruntime
 
@@ -138,7 +146,7 @@ def compare_layers(graph: Any, path: Path, inputs: dict[str, Any]) -> dict[str, 
     return {"layers": len(steps), "steps": max(steps.values())}
 
 
-def run_on_cpu(graph: Any, inputs: dict[str, Any]) -> list[Any]:
+def run_on_cpu(graph: Graph, inputs: dict[str, Array]) -> list[Array]:
     """The outputs of a quantized graph by the CPU half, with the accelerator's integers."""
     from microtron.quantization.report import IntegerModel
 
@@ -146,7 +154,8 @@ def run_on_cpu(graph: Any, inputs: dict[str, Any]) -> list[Any]:
     return [found[name] for name in graph.outputs]
 
 
-def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any, Path, Any]:
+def _build(path: Path, config: str, quantize: bool,
+           **options: Any) -> tuple[Model, Path, Graph | None]:
     """The compiled model, the file that its answers are compared with, and its quantized graph."""
     import microtron
 
@@ -160,7 +169,7 @@ def _build(path: Path, config: str, quantize: bool, **options: Any) -> tuple[Any
 
 
 def _compile(path: Path, config: str, *,
-             quantize: bool) -> tuple[tuple[Any, Path, Any], dict[str, Any]]:
+             quantize: bool) -> tuple[tuple[Model, Path, Graph | None], PlainData]:
     """The model and the options that it took."""
     from microtron.base.errors import MicrotronError
     from microtron.cli.options import ModelInputs
@@ -179,7 +188,7 @@ def _compile(path: Path, config: str, *,
     return _build(path, config, quantize, **options), dict(options)
 
 
-def random_inputs(types: Any, seed: int) -> dict[str, Any]:
+def random_inputs(types: Mapping[str, TensorType], seed: int) -> dict[str, Array]:
     """Arrays of the right types: pixels or samples, small indices, any byte."""
     import numpy as np
 
@@ -199,7 +208,8 @@ def random_inputs(types: Any, seed: int) -> dict[str, Any]:
     return found
 
 
-def _by_onnxruntime(path: Path, inputs: dict[str, Any], values: dict[str, Any]) -> list[Any]:
+def _by_onnxruntime(path: Path, inputs: Mapping[str, Array],
+                    values: Mapping[str, object]) -> list[Array]:
     import numpy as np
     import onnxruntime
 
@@ -218,7 +228,8 @@ def _by_onnxruntime(path: Path, inputs: dict[str, Any], values: dict[str, Any]) 
     return list(session.run(None, given))
 
 
-def _by_litert(path: Path, inputs: dict[str, Any], values: dict[str, Any]) -> list[Any]:
+def _by_litert(path: Path, inputs: Mapping[str, Array],
+               values: Mapping[str, object]) -> list[Array]:
     """By reference kernels if numbers are quantized, by faster ones otherwise."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
@@ -238,7 +249,7 @@ def _by_litert(path: Path, inputs: dict[str, Any], values: dict[str, Any]) -> li
     return [chosen.get_tensor(each["index"]) for each in chosen.get_output_details()]
 
 
-def compare(outputs: list[Any], expected: list[Any]) -> dict[str, Any]:
+def compare(outputs: list[Array], expected: list[Array]) -> PlainData:
     """How far outputs are from what is expected: the worst of all."""
     import numpy as np
 
@@ -291,7 +302,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _examine_all(arguments: argparse.Namespace) -> int:
-    results: list[dict[str, Any]] = []
+    results: list[PlainData] = []
     seen: set[bytes] = set()
     print("\t".join(COLUMNS))
     for folder in arguments.folders:
@@ -313,7 +324,7 @@ def _examine_all(arguments: argparse.Namespace) -> int:
     return int(bool(counts.get("wrong") or counts.get("crashed")))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+
+from microtron.base.arrays import Array
 
 from .cpu_nodes import nodes
 
-Array = npt.NDArray[Any]
 OPSET, IR_VERSION = 20, 10
 NETWORKS = ("vit_tiny", "bert_block", "mobilenet_v2", "resnet18")
 OF_THE_ACCELERATOR = ("Conv", "MatMul", "Gemm", "Constant", "Shape", "Identity")
@@ -63,8 +63,8 @@ def _model(node: NodeProto, inputs: Mapping[str, Array], constants: Mapping[str,
     return _of_node(node, given, [result], constants)
 
 
-def _of_node(node: NodeProto, given: Sequence[Any], results: Sequence[Any],
-             constants: Mapping[str, Array]) -> ModelProto:
+def _of_node(node: NodeProto, given: Sequence[ValueInfoProto],
+             results: Sequence[ValueInfoProto], constants: Mapping[str, Array]) -> ModelProto:
     graph = helper.make_graph([node], "node", given, results, [
         numpy_helper.from_array(np.asarray(each), name) for name, each in constants.items()])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
@@ -182,5 +182,5 @@ def _nodes_of(model: ModelProto) -> Iterator[Case]:
             types[node.output[0]].elem_type, shape), given)
 
 
-def _shape(type_: Any) -> tuple[int, ...]:
+def _shape(type_: TypeProto.Tensor) -> tuple[int, ...]:
     return tuple(each.dim_value for each in type_.shape.dim)

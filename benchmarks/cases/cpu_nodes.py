@@ -8,10 +8,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import NodeProto, helper
 
-Array = npt.NDArray[Any]
+from microtron.base.arrays import Array
+
 Arrays = Mapping[str, Array]
 Node = tuple[str, str, NodeProto, Arrays, Arrays]       # name, kind, node, inputs, constants
 

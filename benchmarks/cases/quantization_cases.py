@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import microtron
+from microtron.base.arrays import Array
 
-Array = npt.NDArray[Any]
 Sample = dict[str, Array]
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 PARTS = 10                      # that data are cut into which are one set

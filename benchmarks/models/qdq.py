@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-Array = npt.NDArray[Any]
+from microtron.base.arrays import Array
+
 OPSET = 20                      # the first with Gelu
 IR_VERSION = 10
 LOW, HIGH = -128, 127
@@ -243,8 +243,8 @@ class Writer:
                                 np.zeros(len(units), np.int32), 0)
         return (matrix, sums), stored.astype(np.float32) * shaped
 
-    def _dequantize(self, stored: str, name: str, scale: Any, zero: Any,
-                    axis: int | None = None) -> str:
+    def _dequantize(self, stored: str, name: str, scale: Array | np.generic,
+                    zero: Array | np.generic, axis: int | None = None) -> str:
         parameters = [self._constant(f"{name}.scale", scale), self._constant(f"{name}.zero", zero)]
         attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
         self.nodes.append(helper.make_node("DequantizeLinear", [stored, *parameters], [name],
@@ -257,7 +257,7 @@ class Writer:
                                            **attributes))
         return name
 
-    def _constant(self, name: str, values: Any) -> str:
+    def _constant(self, name: str, values: Array | np.generic) -> str:
         self.constants.append(numpy_helper.from_array(np.asarray(values), name))
         return name
 

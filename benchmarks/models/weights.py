@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from microtron.base.arrays import Array
+
 SPREAD = 0.3                # of the size of a channel's weights, as a share
 
 
