@@ -7,13 +7,14 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Collection
 from functools import wraps
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 from .errors import MicrotronError
 from .near_misses import hint
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
+Declared: TypeAlias = Any       # what declares a field of a dataclass; the field has its own type
 
 
 class KeywordError(MicrotronError, TypeError):

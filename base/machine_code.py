@@ -66,7 +66,7 @@ class Library:
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(each))
         self._engine.finalize_object()
 
-    def function(self, name: str, result: Any, *arguments: Any) -> Any:
+    def function(self, name: str, result: type | None, *arguments: type) -> Any:
         """A function, given the types that ctypes has for its result and arguments. While it runs,
         other Python threads can, too."""
         function = ctypes.CFUNCTYPE(result, *arguments)(self.address(name))

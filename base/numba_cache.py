@@ -22,14 +22,14 @@ from .cache import read_entry, write_entry
 from .errors import MicrotronError
 from .progress import announce
 
-Cached: TypeAlias = Any     # of numba, which has no types: a function with a cache
+Compiled: TypeAlias = Any   # of numba, which has no types: a function, or a part of it
 
 PATIENCE = 120              # seconds for which another process may compile, and be waited for
 
 _said: set[str] = set()     # what has been announced where every line stays
 
 
-def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> None:
+def enable_cache(function: Compiled, name: str, *, needs_numba: bool = True) -> None:
     """Let numba keep a function between runs, if it can. While it compiles the function, a person
     who waits is told that it compiles `name`. A function that needs nothing of numba when it runs,
     because it creates no arrays, is loaded sooner."""
@@ -75,7 +75,7 @@ def enable_cache(function: Cached, name: str, *, needs_numba: bool = True) -> No
 class _Files:
     """What numba calls an IndexDataCacheFile: an index of signatures, and code for each."""
 
-    def __init__(self, cache: Cached):
+    def __init__(self, cache: Compiled):
         import numba
 
         impl = cache._impl
@@ -104,12 +104,12 @@ class _Files:
     def _index(self) -> dict[object, str]:
         return self._read("nbi") or {}
 
-    def _read(self, name: str) -> Cached:
+    def _read(self, name: str) -> Compiled:
         content = read_entry(self._path(name), self._key(name))
         return None if content is None else pickle.loads(content)
 
     def _write(self, name: str, what: object) -> None:
-        serialize: Cached = import_module("numba.core.serialize")   # pickle cannot do functions
+        serialize: Compiled = import_module("numba.core.serialize")   # pickle cannot do functions
         write_entry(self._path(name), self._key(name), serialize.dumps(what))
 
     def _path(self, name: str) -> Path:
@@ -119,7 +119,7 @@ class _Files:
         return f"{self._version} {self._base}.{name}"
 
 
-def _load_overload(cache: Cached, *arguments: object) -> object:
+def _load_overload(cache: Compiled, *arguments: object) -> object:
     """What the cache has, without all that numba prepares to compile or to manage memory, which
     takes a third of a second."""
     with cache._guard_against_spurious_io_errors():

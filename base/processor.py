@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from .errors import MicrotronError
 
@@ -93,7 +93,7 @@ def host() -> Target:
                   vector_bytes=_vector_bytes(features))
 
 
-def _vector_bytes(features: Any) -> int:
+def _vector_bytes(features: Mapping[str, bool]) -> int:
     if all(features.get(each) for each in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
         return 64
     return 32 if features.get("avx2") else 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,7 @@ from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelVa
 from .tensors import output_files
 
 if TYPE_CHECKING:
+    from ..base.arrays import Array
     from ..boards.facts.board import Board
     from ..runtime.monitor.image import NetworkImage
 
@@ -115,7 +116,7 @@ def run_image(path: Path, *, device: str, limit: int | None, inputs: list[str] |
         network = BoardNetwork(Monitor(line, address), image.content)
         for name, array in states.items():
             network.write_state(name, array, allow_nan=allow_nan)
-        found: dict[str, list[Any]] = {name: [] for name in wanted}
+        found: dict[str, list[Array]] = {name: [] for name in wanted}
         for number, frame in enumerate(given, 1):
             tell(f"running{f' frame {number} of {count}' if count > 1 else ''}")
             results, outcome = network.run(frame, timeout=timeout, allow_nan=allow_nan)

@@ -75,7 +75,7 @@ def _command(operator: AnyOperator) -> Callable[..., None]:
     return command
 
 
-def _parameter(field: Field[Any]) -> inspect.Parameter:
+def _parameter(field: Field[object]) -> inspect.Parameter:
     """A field as an option. Numbers come as text: one for all sides, or one for each."""
     flag = isinstance(field.default, bool)
     default = (inspect.Parameter.empty if field.default is MISSING
@@ -96,7 +96,7 @@ def _text(value: object) -> str:
     return value.name.lower() if isinstance(value, Enum) else str(value)
 
 
-def _value(field: Field[Any], given: str | bool) -> object:
+def _value(field: Field[object], given: str | bool) -> object:
     """What an option's text stands for; the description says whether it is right."""
     if isinstance(given, bool):
         return given

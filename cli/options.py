@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 import typer
 
@@ -57,7 +57,7 @@ class CompileInputs(TypedDict):
     """Options of `microtron.compile`."""
 
     shapes: dict[str, tuple[int, ...]]
-    values: dict[str, Any]
+    values: dict[str, object]
 
 
 class ModelInputs(NamedTuple):
@@ -112,7 +112,7 @@ def _split(option: str, given: list[str] | None, pattern: str,
     return found
 
 
-def _numbers(parts: list[str]) -> Any:
+def _numbers(parts: list[str]) -> object:
     """Numbers of the type that their text has: truth values, integers or reals."""
     if {"true", "false"} & set(map(str.lower, parts)):
         return [{"true": True, "false": False}.get(part.lower(), part) for part in parts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ..base.checked_values import quote
 from ..base.keywords import check_keywords
@@ -38,7 +37,7 @@ def compile_op(spec: Description, config: Config | str, *, form: Form | None = N
 
 
 @check_keywords
-def schedules_of(spec: Description, config: Config | str) -> Iterator[tuple[Form, Any]]:
+def schedules_of(spec: Description, config: Config | str) -> Iterator[tuple[Form, object]]:
     """Every schedule of an operator that fits a configuration, as a pair of a form and its knobs:
     the design space of a tuner. The most promising form comes first. `compile_op` takes both.
 

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from ..base.checked_values import SHOWN_BITS, integer, quote
 from ..base.errors import ConfigError
@@ -31,7 +30,7 @@ PAGE_BYTES = 4096           # AXI bursts must not cross this; no tile is larger
 
 
 def choice(default: int, doc: str, *, omit_default: bool = False, has_register: bool = True,
-           microarchitectural: bool = False) -> Any:
+           microarchitectural: bool = False) -> int:
     """A field a person chooses, with its line of documentation.
 
     `omit_default`: images and digests leave the default out, so that those from before the field

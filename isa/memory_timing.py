@@ -45,12 +45,12 @@ class Channel(IntEnum):
     WRITE_RESPONSE = 4
 
 
-def setting(default: int, low: int, high: int, doc: str) -> Any:
+def setting(default: int, low: int, high: int, doc: str) -> int:
     """A number from `low` to `high`, with its line of documentation."""
     return dataclasses.field(default=default, metadata={"doc": doc, "range": (low, high)})
 
 
-def choice(default: bool, doc: str) -> Any:
+def choice(default: bool, doc: str) -> bool:
     return dataclasses.field(default=default, metadata={"doc": doc})
 
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ..base.arrays import Array
 from ..base.checked_values import integer, quote
 from ..base.errors import IsaError
+from ..base.keywords import Declared
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Scalar:
 
 Test: TypeAlias = Callable[[Any], bool]     # of a field's value
 Fields: TypeAlias = Any     # an instruction, or many: then each of its fields is a column
-Rule = tuple[Any, Callable[[], str]]     # whether it is broken, and what to say then
+# Whether it is broken, by one record or by which of many, and what to say then.
+Rule = tuple[bool | npt.NDArray[np.bool_], Callable[[], str]]
 
 u8, u16, u32 = Scalar("u8", 8, False), Scalar("u16", 16, False), Scalar("u32", 32, False)
 i8, i16, i32 = Scalar("i8", 8, True), Scalar("i16", 16, True), Scalar("i32", 32, True)
@@ -101,7 +103,7 @@ class Field:
 
 def operand(scalar: Scalar, doc: str, *, default: object = 0, axes: tuple[str, ...] = (),
             kind: type[IntEnum | IntFlag] | None = None, suffix: bool = False,
-            allowed: tuple[IntEnum, ...] = (), skip: int = 0) -> Any:
+            allowed: tuple[IntEnum, ...] = (), skip: int = 0) -> Declared:
     """Declare a field. `axes` makes it a vector, `kind` gives its values names, `skip` leaves bytes
     in front of it free: fields that two records share may then lie at the same place."""
     metadata = {"scalar": scalar, "doc": doc, "axes": axes, "kind": kind, "suffix": suffix,
@@ -187,7 +189,7 @@ def _values(field: Field, column: Array) -> list[object]:
 def _suspicious(record: type[Record], words: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
     """Which words do not hold a valid record."""
     bad = np.zeros(len(words), np.bool_)
-    columns: dict[str, Any] = {}
+    columns: dict[str, Array | tuple[Array, ...]] = {}
     for field in fields_of(record):
         column = words[field.name].astype(np.int64)
         columns[field.name] = tuple(column.T) if field.axes else column

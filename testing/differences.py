@@ -6,9 +6,9 @@ import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..base.errors import IsaError
 from ..isa.image import program_image
@@ -86,7 +86,7 @@ def _places(program: Program, rtl: Outcome, twin: Outcome, cycle: int) -> Iterat
             yield f"    {name:5}  {side:5}  {_place(program, outcome.timeline, mine, cycle)}"
 
 
-def _place(program: Program, timeline: Timeline, mine: Any, cycle: int) -> str:
+def _place(program: Program, timeline: Timeline, mine: npt.NDArray[np.intp], cycle: int) -> str:
     started = mine[(timeline.start[mine] >= 0) & (timeline.start[mine] <= cycle)]
     ended = (timeline.end[started] >= 0) & (timeline.end[started] <= cycle)
     words = f"{len(started)} started, {int(ended.sum())} ended"

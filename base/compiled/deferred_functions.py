@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from ctypes import CFUNCTYPE, addressof, c_char, c_int32, c_int64, c_void_p
 from functools import update_wrapper
 from threading import Lock, RLock
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from ..cache import CODE, cache_key
+from ..numba_cache import Compiled, enable_cache
 from ..progress import announce
 from ..source_digest import source_digest
 
-Compiled: TypeAlias = Any       # of numba, which has no types
 Function: TypeAlias = Callable[..., Compiled]
 Value = TypeVar("Value")
 Code: TypeAlias = Callable[[int, int, int], int]
@@ -53,8 +53,6 @@ def compile_deferred() -> None:
     """Hand all functions to numba, and replace them where others find them by name. It compiles
     each when it is called."""
     import numba
-
-    from ..numba_cache import enable_cache
 
     njit: Compiled = numba.njit
     with _lock:

@@ -7,7 +7,6 @@ Importing this module imports numba, which nobody needs who has the machine code
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
 
 import numba
 import numba.core.cgutils
@@ -16,8 +15,7 @@ import numba.np.arrayobj
 from llvmlite import ir
 
 from ..machine_code import assemble
-
-Compiled: TypeAlias = Any       # of numba, which has no types
+from ..numba_cache import Compiled
 
 types: Compiled = numba.types
 njit: Compiled = numba.njit

@@ -53,7 +53,7 @@ class Scheduled:
 
 Lowering = Callable[..., Tensor | Scheduled]    # of an operation, its result's type and operands
 NestLowering = Callable[..., Nest]              # of these and the buffer for its result
-Lowered = TypeVar("Lowered", bound=Callable[..., Any])
+Lowered = TypeVar("Lowered", bound=Callable[..., object])
 
 LOWERINGS: dict[type[Operation], Lowering] = {}
 NEST_LOWERINGS: dict[type[Operation], NestLowering] = {}

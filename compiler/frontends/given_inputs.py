@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ class GivenInputs:
     """Shapes and values by the names of inputs."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)     # numbers, lists or arrays
+    values: Mapping[str, object] = field(default_factory=dict)  # numbers, lists or arrays
 
     def check_names(self, inputs: Iterable[str]) -> None:
         """Refuse what is said about inputs that there are not."""

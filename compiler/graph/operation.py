@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
+from ...base.keywords import Declared
 from .types import Array, GraphError, Shape, TensorType
 
 Own = TypeVar("Own", bound="Operation")
@@ -31,7 +32,7 @@ class Value(NamedTuple):
     array: Array
 
 
-def operand(default: object = MISSING) -> Any:
+def operand(default: object = MISSING) -> Declared:
     """A field that names a tensor. It may be None, if that is its default, or a tuple of names."""
     return field(default=default, metadata={"operand": True})
 
@@ -61,7 +62,7 @@ class Operation:
 
     def rename_operands(self: Own, change: Callable[[str], str]) -> Own:
         """The same operation on other tensors."""
-        changes: dict[str, Any] = {}
+        changes: dict[str, str | tuple[str, ...]] = {}
         for each in operand_fields(type(self)):
             value = getattr(self, each)
             if value is not None:

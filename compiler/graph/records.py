@@ -146,6 +146,6 @@ def _scalar(hint: object, data: object, place: str) -> object:
     raise GraphError(f"{place}: {quote(data)} must be {_words(hint)}")
 
 
-def _words(hint: type[Any]) -> str:
+def _words(hint: type[object]) -> str:
     return {int: "a whole number of 64 bits", float: "a number", str: "text",
             bool: "true or false"}[hint]

@@ -18,7 +18,6 @@ What is loaded may come from strangers. It gives a graph that passes the verifie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -103,7 +102,7 @@ def _named_objects(data: object, place: str,
                    exactly: tuple[str, ...] | None = None) -> list[tuple[str, dict[str, object]]]:
     """The objects of a list with the name of each, which differ; the rest of its fields, if they
     are checked here, are as told."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for each in _list(data, place):
         entries = objects(each, place)
         name = _text(entries.pop("name", None), f"{place}: name")

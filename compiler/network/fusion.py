@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
 
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
@@ -24,7 +23,7 @@ from ..operators.pool.conv_global_average import AveragedConv2d
 from ..operators.pool.pool import Kind, Pool
 from .kernel_search import KernelSearch
 from .network import Decision, Where
-from .task import Task
+from .task import Settings, Task
 
 WORTH_JOINING = 0.9         # of the bounds of two layers, the bound of both where a third is added
 
@@ -253,6 +252,6 @@ def _conv_separable(conv: Task, rest: Task) -> Task:
                 "channels_mixed", "zero_point_out", "low", "high", "rounding")}}))
 
 
-def _fields_of(spec: Conv2d) -> dict[str, Any]:
+def _fields_of(spec: Conv2d) -> Settings:
     """The fields of a convolution."""
     return {each.name: getattr(spec, each.name) for each in fields(Conv2d)}

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, quote
-from ...base.keywords import KeywordsChecked
+from ...base.keywords import Declared, KeywordsChecked
 from ...isa.instructions import TABLE_ENTRIES, Rounding
 from ..accelerator.selection.intrinsic import Requantization, requantize_function, scale_function
 from ..errors import CompileError
@@ -26,26 +26,26 @@ LOW, HIGH = -128, 127       # of an activation
 SIDES = "top, bottom, left, right"
 WIDE_OPERATORS = ("conv2d", "dense", "depthwise", "grouped")
 TABLE_OPERATORS = (*WIDE_OPERATORS, "elementwise", "broadcast", "pool")     # that look results up
-KINDS: dict[type[object], dict[str, Any]] = {}
+KINDS: dict[type[object], dict[str, object]] = {}
 
 
 def setting(doc: str, default: object = MISSING, *, low: float | None = None,
-            high: float | None = None) -> Any:
+            high: float | None = None) -> Declared:
     """A field of a description: its line of documentation, and the range of its numbers."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
-def extent(doc: str, default: object = MISSING) -> Any:
+def extent(doc: str, default: object = MISSING) -> Declared:
     """A size, a step or a count: at least 1. Pairs are rows and columns."""
     return setting(doc, default, low=1, high=LARGEST)
 
 
-def border(doc: str, default: object = MISSING) -> Any:
+def border(doc: str, default: object = MISSING) -> Declared:
     """A number of rows or columns that may be 0."""
     return setting(doc, default, low=0, high=LARGEST)
 
 
-def activation(doc: str, default: int = 0) -> Any:
+def activation(doc: str, default: int = 0) -> Declared:
     """A number of 8 bits, such as a zero point."""
     return setting(doc, default, low=LOW, high=HIGH)
 
@@ -110,7 +110,7 @@ class Description(KeywordsChecked):
         return tuple(self._integer(name, part, None if parts == [value] * count else value)
                      for part in parts)
 
-    def _entries(self, name: str, value: Any) -> tuple[int, ...]:
+    def _entries(self, name: str, value: object) -> tuple[int, ...]:
         """A table: as many numbers as there are results, or none."""
         value = value.tolist() if hasattr(value, "tolist") else value
         if value == "":

@@ -133,7 +133,7 @@ def compile_by_form(operator: Operator[DescriptionT, FormT, KnobsT], spec: Descr
     return best_kernel(operator.template, forms, options)
 
 
-def _fitting(form: Any, spec: Description, config: Config) -> Any:
+def _fitting(form: Form, spec: Description, config: Config) -> Any:
     """The given form, which must be one of this operator on this configuration."""
     if type(form.description) is not type(spec) or form.description != spec:
         raise CompileError(f"form is of {form.description}, but must be of {spec}")

@@ -90,8 +90,8 @@ class _Writer(pickle.Pickler):
         super().__init__(file, protocol)
         self.modules: set[str] = set()
 
-    def reducer_override(self, value: Any) -> Any:
-        kind: Any = type(value)
+    def reducer_override(self, value: object) -> Any:
+        kind: type = type(value)
         names = _fields(kind)
         if names is not None:
             return kind, tuple([getattr(value, each) for each in names])
@@ -101,7 +101,7 @@ class _Writer(pickle.Pickler):
                 self.modules.add(value.__module__)
             elif package not in FIXED:
                 raise ForeignError
-            if kind is FunctionType:
+            if isinstance(value, FunctionType):
                 bound = tuple(cell.cell_contents for cell in value.__closure__ or ())
                 return str, (value.__qualname__, value.__module__, bound, value.__defaults__)
         return NotImplemented

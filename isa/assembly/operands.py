@@ -54,7 +54,7 @@ class Operand:
             return ",".join(self._format_one(each, segments) for each in value)
         return self._format_one(value, segments)
 
-    def _format_one(self, value: Any, segments: Sequence[Segment]) -> str:
+    def _format_one(self, value: int, segments: Sequence[Segment]) -> str:
         kind, name = self.field.kind, self.field.name
         if self.field.is_flags:
             return "|".join(each for bit, each in self.names.items() if value & bit) or EMPTY_SET
@@ -64,7 +64,7 @@ class Operand:
             return segments[int(value)].name
         return f"{value:#x}" if self.hexadecimal else str(value)
 
-    def parse(self, text: str, segments: Sequence[Segment] = ()) -> Any:
+    def parse(self, text: str, segments: Sequence[Segment] = ()) -> int | tuple[int, ...]:
         if not self.field.axes:
             return self._parse_one(text, segments)
         elements = text.split(",")
@@ -115,7 +115,7 @@ def _segment_number(name: str, segments: Sequence[Segment]) -> int:
 
 
 _operands: dict[type[Record], dict[str, Operand]] = {}      # both are derived once per class
-_defaults: dict[type[Record], dict[str, Any]] = {}
+_defaults: dict[type[Record], dict[str, object]] = {}
 
 
 def operands(kind: type[Record]) -> Mapping[str, Operand]:

@@ -93,7 +93,7 @@ class Preprocess:
         return pixels[top:top + rows, left:left + columns]
 
 
-def _parse_option(name: str, value: str) -> Any:
+def _parse_option(name: str, value: str) -> str | float | tuple[float, ...]:
     if name in ("layout", "channels"):
         right = LAYOUTS if name == "layout" else tuple(CHANNELS)
         if value not in right:

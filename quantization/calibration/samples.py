@@ -253,7 +253,7 @@ class _Stream:
         return np.frombuffer(data, self.dtype).reshape(shape)
 
 
-def _rows(inputs: Inputs, place: str, arrays: Mapping[str, Any]) -> Iterator[Sample]:
+def _rows(inputs: Inputs, place: str, arrays: Mapping[str, Array | _Stream]) -> Iterator[Sample]:
     """Samples from arrays that hold several: one after the other along the first axis, or along a
     new one before it."""
     matched = match_names(inputs, arrays, place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .writer import IR_VERSION, OPSET, PRODUCER, RULES, Writer
 
 if TYPE_CHECKING:
     import onnx
+    from onnx import ValueInfoProto
 
 
 def write_onnx(graph: Graph, notes: dict[str, str]) -> onnx.ModelProto:
@@ -50,7 +51,7 @@ def _write_node(writer: Writer, name: str, node: Node) -> None:
     RULES[type(node.operation)](writer, name, node.operation)
 
 
-def _value(name: str, type_: TensorType) -> Any:
+def _value(name: str, type_: TensorType) -> ValueInfoProto:
     from onnx import helper
 
     return helper.make_tensor_value_info(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,15 @@ from ...compiler.graph.graph import Graph
 from ...compiler.graph.operation import Operation
 from ...compiler.graph.types import Array, TensorType
 
+if TYPE_CHECKING:
+    from onnx import NodeProto, TensorProto
+
 OPSET = 21                      # the first in which QuantizeLinear knows 16 and 4 bits
 IR_VERSION = 10
 PRODUCER = "microtron"
-Attributes: TypeAlias = dict[str, Any]      # of a node of ONNX, by name
-RULES: dict[type[Operation], Callable[[Any, str, Any], None]] = {}
+Attribute: TypeAlias = Any          # of a node of ONNX: a number, a text, a list, a tensor
+Attributes: TypeAlias = dict[str, Attribute]
+RULES: dict[type[Operation], Callable[..., None]] = {}
 Rule = TypeVar("Rule", bound=Callable[..., None])
 
 
@@ -33,8 +37,8 @@ class Writer:
     """An ONNX model while it is being written. Tensors have their names in the graph."""
 
     graph: Graph
-    nodes: list[Any] = field(default_factory=list)
-    constants: Attributes = field(default_factory=dict)
+    nodes: list[NodeProto] = field(default_factory=list)
+    constants: dict[str, TensorProto] = field(default_factory=dict)
     _names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,13 +48,13 @@ class Writer:
         return self.graph.type_of(name)
 
     def node(self, kind: str, operands: list[str], result: str | None = None,
-             **attributes: Any) -> str:
+             **attributes: Attribute) -> str:
         """An ONNX node with one result, which gets a name unless it has one."""
         return self.node_of_several(kind, operands, [result or self.fresh(f"{kind}")],
                                     **attributes)[0]
 
     def node_of_several(self, kind: str, operands: list[str], results: list[str],
-                        **attributes: Any) -> list[str]:
+                        **attributes: Attribute) -> list[str]:
         from onnx import defs, helper
 
         declared = defs.get_schema(kind, OPSET).attributes
@@ -60,7 +64,7 @@ class Writer:
                                            **{**attributes, **real}))
         return results
 
-    def constant(self, values: Any, dtype: str = "", name: str = "constant") -> str:
+    def constant(self, values: object, dtype: str = "", name: str = "constant") -> str:
         from onnx import numpy_helper
 
         array = np.asarray(values, dtype or None)

@@ -90,7 +90,7 @@ def open_device(name: str, config: Config | str | None = None, *,
 
     An option that the device does not have is refused.
     """
-    fixed: dict[str, Any] = {}
+    fixed: dict[str, str] = {}
     if isinstance(name, str) and name.startswith(BOARD):
         module, kind = ".board.board_device", "BoardDevice"
         fixed["place"] = name

@@ -36,7 +36,7 @@ class LoadedPart:
 
     def __init__(self, part: Part, threads: int, *, optimize: bool = True) -> None:
         self.part, self.threads = part, threads
-        self._places: list[Any] = []        # of each kernel; steps have their addresses
+        self._places: list[object] = []     # of each kernel; steps have their addresses
         self._functions = functions_of(part.module, optimize=optimize)
         self._run = Run(self._functions[RUN_STEPS].address)
         self._steps = (Step * len(part.kernels))(*map(self._step, part.kernels))

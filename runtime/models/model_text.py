@@ -7,9 +7,9 @@ read is trusted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from ...base.checked_values import PlainData, integer, quote, show_name
 from ...base.errors import ImageError
@@ -91,7 +91,7 @@ def describe(model: CompiledModel, sizes: Sizes) -> dict[str, object]:
         "provenance": dict(model.provenance)}
 
 
-def _types(types: Any) -> list[dict[str, object]]:
+def _types(types: Mapping[str, TensorType]) -> list[dict[str, object]]:
     return [{"name": name, "type": to_plain_data(type_)} for name, type_ in types.items()]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from ctypes import CDLL, CFUNCTYPE, Structure, c_int32, c_int64, c_void_p, cast
 from functools import cache
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Pool:
         self._code = help_steps
         memory = np.zeros(POOL_WORDS + LINE, np.int64)
         self._words = memory[-memory.ctypes.data // 8 % LINE:][:POOL_WORDS]
-        system: Any = CDLL(None)
+        system = CDLL(None)
         for place, function in ((YIELD, system.sched_yield), (SLEEP, system.usleep)):
             self._words[place] = cast(function, c_void_p).value or 0
         self._running, self._calls = Lock(), SimpleQueue[bool]()
@@ -56,11 +56,12 @@ class Pool:
             each.start()
         atexit.register(self.close)
 
-    def _help(self, help_steps: Any) -> None:
+    def _help(self, help_steps: Callable[[int], object]) -> None:
         while self._calls.get():
             help_steps(self._words.ctypes.data)
 
-    def run(self, run_steps: Any, table: Any, steps: Any, first: int, last: int) -> int:
+    def run(self, run_steps: Callable[..., int], table: object, steps: object, first: int,
+            last: int) -> int:
         """Run steps: 0, or the number of the one that failed, from 1 on. Which thread takes which
         iterations changes nothing."""
         if not self._running.acquire(blocking=False):
@@ -92,7 +93,7 @@ os.register_at_fork(after_in_child=pool_of.cache_clear)     # threads stay behin
 
 def thread_count(threads: int | None = None) -> int:
     """How many threads to use: as told, as MICROTRON_THREADS says, or one for each processor."""
-    given: Any = os.environ.get(VARIABLE) if threads is None else threads
+    given: object = os.environ.get(VARIABLE) if threads is None else threads
     if given is None or given == "":
         return min(len(os.sched_getaffinity(0)), MOST)
     count = int(given) if isinstance(given, str) and given.isascii() and given.isdigit() else (

@@ -11,7 +11,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ...base.errors import MicrotronError
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import Array, TensorType
 from ..models.compiled_host import CompiledBackend, LoadedPart
-from ..models.compiled_model import CompiledModel, HostStep
+from ..models.compiled_model import CompiledModel, HostStep, Port
 from .estimate import FALLBACK, FALLBACK_MHZ, estimate_times
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of
 from .operations import operations_of
@@ -100,13 +99,13 @@ def _fused_node(part: Graph, name: str, seconds: Mapping[str, float]) -> NodeTim
     return NodeTime(None, Source.MEASURED, inside=reader)
 
 
-def _measure_handover(guess: Handover, port: Any, backend: CompiledBackend,
+def _measure_handover(guess: Handover, port: Port, backend: CompiledBackend,
                       budget: float) -> Handover:
     if guess.bytes > MOST_BYTES or port.type.bytes > MOST_BYTES:
         return guess
     if guess.to_accelerator:
         data: Array = np.zeros(port.type.shape, port.type.dtype)
-        work: Callable[[Any], Any] = backend.pack(port.layout, port.type)
+        work: Callable[[Array], object] = backend.pack(port.layout, port.type)
     else:
         data, work = np.zeros(guess.bytes, np.uint8), backend.unpack(port.layout, port.type)
     work(data)                                          # waits until it is compiled

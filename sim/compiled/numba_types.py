@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-Library: TypeAlias = Any                # a part of numba, or one of its objects
-Function: TypeAlias = Callable[..., Any]
+from ...base.numba_cache import Compiled
+
+Library: TypeAlias = Compiled           # a part of numba, or one of its objects
+Function: TypeAlias = Callable[..., Library]
 Builder: TypeAlias = Library            # writes LLVM instructions
 Word: TypeAlias = Library               # a value of LLVM: a number, an address, a vector of lanes
 Words: TypeAlias = Sequence[Word]

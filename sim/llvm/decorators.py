@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 NOT_INLINED: set[object] = set()
 
 

@@ -6,12 +6,13 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from llvmlite import ir
 
 from ...base.arrays import Array as NumpyArray
+from ...base.arrays import Dtype
 from . import arithmetic
 from .decorators import Blank
 from .values import (
@@ -238,7 +239,7 @@ class Expressions:
             raise TypeError(f"compiled code cannot call {ast.unparse(node.func)}")
         return KNOWN[called](self.builder, *given)
 
-    def _blank(self, dtype: np.dtype[Any]) -> Record:
+    def _blank(self, dtype: Dtype) -> Record:
         record = space(self.builder, dtype.itemsize)
         self.functions.clear(self.builder, record, dtype.itemsize)
         return Record(dtype, record)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,7 @@ class Layout:
     """
 
     def __init__(self, *groups: Mapping[str, Registers]):
-        self._places: dict[str, dict[str, tuple[Any, int]]] = {
+        self._places: dict[str, dict[str, tuple[object, int]]] = {
             name: {} for units in groups for name in units}
         self._end = 0                   # in bytes
         self.same: list[int] = []       # where the `same` registers of each group end, in words

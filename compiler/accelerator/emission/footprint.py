@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ....base.arrays import Array
 from ....isa.instructions import (
     SCRATCHPADS,
     Alu,
@@ -18,8 +16,6 @@ from ....isa.instructions import (
     Store,
 )
 from ....isa.stream import Stream, positions_of
-
-Array = npt.NDArray[Any]
 
 
 def footprint(code: Stream) -> dict[Buffer, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, defs
@@ -98,7 +97,7 @@ def node_problems(node: NodeProto, opset: int) -> Iterator[str]:
 
 
 @lru_cache(4096)
-def schema_of(name: str, domain: str, opset: int) -> Any:
+def schema_of(name: str, domain: str, opset: int) -> defs.OpSchema | None:
     """ONNX's definition of an operator in an opset, if it has one."""
     if domain:
         return None

@@ -25,6 +25,7 @@ from ...graph.operations.pointwise.unary import Cast, Unary
 from ...graph.types import Array, GraphError, Quantization, Shape, TensorType
 from .tflite_file import DTYPES, NO_TENSOR, Model, Operator, Tensor, damage_is_an_error
 from .variables import Variables
+from .verifier import Table
 
 HANDLE = "RESOURCE"             # the type of a variable's handle
 NOT_IN_GRAPHS = ("float16", "int4")     # only constants may be of these types
@@ -228,7 +229,7 @@ class Node:
                 raise GraphError(f"{name} has {count} numbers, but at most {most} make sense")
             return tuple(int(getattr(options, name)(index)) for index in range(count))
 
-    def _options(self) -> Any:
+    def _options(self) -> Table:
         kind, given = self.operator.options_kind, self.operator.options
         options = getattr(tflite, self.rule.options)()
         if kind == "NONE" or given is None:

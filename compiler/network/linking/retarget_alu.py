@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ REMEMBERED = 4096           # instructions and where they write
 FARTHEST = (1 << 15) - 1    # tiles that a loop goes in one step
 
 
-def iteration_tiles(first: int, loops: Sequence[Any], strides: Sequence[Any]) -> Array:
+def iteration_tiles(first: int, loops: Iterable[int], strides: Iterable[int]) -> Array:
     """The tile of each iteration of three loops."""
     outer, middle, inner = (np.arange(int(count), dtype=np.int64) for count in loops)
     far, near, next_one = (int(stride) for stride in strides)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -277,7 +277,7 @@ def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
 
 def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Callable[..., Result]:
     """The function of a template that goes with the form."""
-    def choose(form: PoolForm | AverageForm, *others: Any) -> Result:
+    def choose(form: PoolForm | AverageForm, *others: object) -> Result:
         return (summed if isinstance(form, AverageForm) else own)(form, *others)
     return choose
 

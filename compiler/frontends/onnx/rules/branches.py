@@ -12,7 +12,6 @@ indices are 0 while the other one is chosen.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -60,7 +59,7 @@ def _read(call: Call, name: str, is_chosen: str) -> list[str]:
 
 def _with_safe_indices(call: Call, node: Node, is_chosen: str) -> Node:
     """A node whose indices from data are 0 while its branch is not chosen."""
-    operation: Any = node.operation
+    operation = node.operation
     if not isinstance(operation, INDEXED) or operation.indices in call.reader.builder.constants:
         return node
     zero = call.constant(np.zeros((), call.type_of(operation.indices).dtype))

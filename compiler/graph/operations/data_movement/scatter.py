@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class ScatterKind(Enum):
     MAX = "max"
 
 
-JOINED: dict[ScatterKind, Any] = {
+JOINED: dict[ScatterKind, np.ufunc] = {
     ScatterKind.ADD: np.add, ScatterKind.MUL: np.multiply, ScatterKind.MIN: np.minimum,
     ScatterKind.MAX: np.maximum}
 
