@@ -27,6 +27,7 @@ RECTANGULAR = [Config(block_in=block_in, block_out=block_out, uop_bytes=8 << 10,
                for block_in, block_out in ((16, 8), (8, 16))]
 MOST_NEXT_TO_TIES = 1e-3    # of all numbers of a network
 IN_TEST, IN_SOAK = 20, int(os.environ.get("SOAK_GRAPHS", "2000"))
+LOOKUPS = (1212,)           # in a table, of what a border is around
 TIES = (1159, 1466, 1614,   # a tensor next to ties, rescaled for one reader and for a table
         1026, 1266)         # averages of a resize next to ties, on the CPU
 AT_ONCE = 50                # graphs of a test
@@ -59,7 +60,7 @@ def check(seed, counts=None):
         counts.update(numbers=count, differ=differ, graphs=1)
 
 
-@pytest.mark.parametrize("seed", [*range(IN_TEST), *TIES])
+@pytest.mark.parametrize("seed", [*range(IN_TEST), *TIES, *LOOKUPS])
 def test_a_quantized_model_computes_what_it_means(seed):
     check(seed)
 

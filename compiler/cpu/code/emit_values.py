@@ -125,10 +125,11 @@ class Values:
 
     def can_mask(self, selects: list[Select]) -> bool:
         """Whether what the first sides of selects might read outside are neighbours, and the
-        processor loads some lanes of a vector alone."""
+        processor loads some lanes of a vector alone. Indices that are read are read lane by
+        lane."""
         return self.target.masks_loads and all(
-            self.stride(each) == 1 for select in selects for each in self._reads_of(select)
-            if self.is_outside(each))
+            self.stride(each) == 1 and id(each) not in _read_as_indices(self._reads_of(select))
+            for select in selects for each in self._reads_of(select) if self.is_outside(each))
 
     def of(self, node: Expression) -> Value:
         """The value of an expression."""
@@ -184,7 +185,7 @@ class Values:
         if id(node) in self._assumed:
             return self.of(node.then)
         condition = self.of(node.condition)
-        if id(node) in self._masked:
+        if id(node) in self._masked and self.vector is not None:    # not one lane by itself
             return self._select_masked(node, condition)
         if not self.may_leave(node):
             return select_lanes(self.writer, condition, self.of(node.then), self.of(node.otherwise))
@@ -375,3 +376,9 @@ class Values:
             return {**self.known, **implied_intervals(condition, self.known)}
         except CompileError:
             return self.known
+
+
+def _read_as_indices(reads: list[Access]) -> set[int]:
+    """Those that the indices of others are, by id."""
+    return {id(each) for read in reads for index in read.indices for each in walk(index)
+            if isinstance(each, Access)}
