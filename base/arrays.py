@@ -3,6 +3,7 @@ one."""
 
 from __future__ import annotations
 
+from ctypes import addressof, c_char
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
 Dtype: TypeAlias = np.dtype[Any]
+_NOTHING = c_char * 0
 
 
 def to_array(value: object) -> Array:
@@ -17,3 +19,12 @@ def to_array(value: object) -> Array:
     if not isinstance(value, np.ndarray | np.generic) and hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
     return np.asarray(value)
+
+
+def address_of(array: Array) -> int:
+    """The address of an array, in a fifth of the time of `array.ctypes.data`."""
+    try:
+        return addressof(_NOTHING.from_buffer(array))
+    except (TypeError, ValueError):     # read-only, or with fields that overlap
+        address: int = array.ctypes.data
+        return address

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from ctypes import CFUNCTYPE, addressof, c_char, c_int32, c_int64, c_void_p
+from ctypes import CFUNCTYPE, c_int32, c_int64, c_void_p
 from functools import update_wrapper
 from threading import Lock, RLock
 from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 
+from ..arrays import address_of
 from ..cache import CODE, cache_key
 from ..numba_cache import Compiled, enable_cache
 from ..progress import announce
@@ -27,7 +28,6 @@ Value = TypeVar("Value")
 Code: TypeAlias = Callable[[int, int, int], int]
 
 OPTIONS = {"error_model": "numpy", "_nrt": False}       # without arrays that are created
-NOTHING = c_char * 0
 END_OF_NAME = b"\0"
 
 _lock = RLock()
@@ -150,7 +150,7 @@ def _flatten(value: object, words: list[int], kinds: list[object]) -> None:
     if isinstance(value, np.ndarray):
         flags = value.flags
         assert flags.c_contiguous, "a row of elements one after the other"
-        words.append(_address(value))
+        words.append(address_of(value))
         words += value.shape
         kinds += value.dtype, value.ndim, flags.writeable
     elif isinstance(value, Bound):
@@ -165,12 +165,3 @@ def _flatten(value: object, words: list[int], kinds: list[object]) -> None:
         else:
             assert isinstance(value, int | np.integer), "arguments are numbers, or arrays of them"
             words.append(int(value))
-
-
-def _address(array: Compiled) -> int:
-    """The address of an array, in a fifth of the time of `array.ctypes.data`."""
-    try:
-        return addressof(NOTHING.from_buffer(array))
-    except (TypeError, ValueError):     # read-only, or with fields that overlap
-        address: int = array.ctypes.data
-        return address
