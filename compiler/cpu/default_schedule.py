@@ -5,6 +5,7 @@ vectors lie along the innermost, and what is computed from single elements is co
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from ...base.processor import Target
@@ -154,7 +155,8 @@ def arrange(schedule: Schedule, stage: Stage, target: Target) -> None:
     if any(_has_lane_sums(each) for each in tensor.inputs()):
         _arrange_totals(stage)
         return
-    loops = _fuse_contiguous(stage, strides_of(tensor))
+    loops = _fuse_contiguous(stage, strides_of(
+        replace(tensor, body=schedule.inlined_body(tensor))))
     if not loops:
         return
     most, extent = _lanes_of_stage(schedule, stage, target), loops[-1].extent

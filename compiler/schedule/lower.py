@@ -23,7 +23,7 @@ from ..expression.expression import (
     walk,
 )
 from ..expression.functions import fused_multiply_add
-from ..expression.rewrite import inline_tensor, rewrite, substitute
+from ..expression.rewrite import rewrite, substitute
 from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import (
     Access,
@@ -72,7 +72,7 @@ def lower(schedule: Schedule, convert: Convert | None = None) -> Nest:
     for stage in stages:
         stage.check_mark()
         state.stages[stage.tensor] = stage
-        state.bodies[stage.tensor] = _body(stage, schedule)
+        state.bodies[stage.tensor] = schedule.inlined_body(stage.tensor)
         state.read[stage.tensor] = _tensors(state.bodies[stage.tensor])
     state.above = {stage.over: stage for stage in stages if stage.over is not None}
     for stage in state.above.values():
@@ -136,16 +136,6 @@ def _roots(schedule: Schedule, state: Lowering, roots: list[Stage],
         if state.buffers[stage.tensor] not in outputs:
             body = Allocate(state.buffers[stage.tensor], body)
     return Nest(tuple(inputs), tuple(outputs), body)
-
-
-def _body(stage: Stage, schedule: Schedule) -> Expression:
-    """The body of a stage, with the bodies of inlined tensors substituted."""
-    body = stage.tensor.body
-    assert body is not None
-    for tensor in reversed(list(schedule.stages)):
-        if schedule.stages[tensor].inlined:
-            body = inline_tensor(body, tensor)
-    return body
 
 
 def _realize(state: Lowering, stage: Stage, part: Part) -> Buffer:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..errors import CompileError
-from ..expression.rewrite import with_tensor
+from ..expression.expression import Expression
+from ..expression.rewrite import inline_tensor, with_tensor
 from ..expression.tensor import Tensor, compute, topological_order
 from ..nest.nest import Scope
 from .stage import Stage
@@ -37,6 +38,15 @@ class Schedule:
             kind = "a placeholder" if tensor.body is None else "not part of this schedule"
             raise CompileError(f"{tensor.name} has no stage: it is {kind}")
         return self.stages[tensor]
+
+    def inlined_body(self, tensor: Tensor) -> Expression:
+        """The body of a tensor, with the bodies of inlined tensors substituted."""
+        body = tensor.body
+        assert body is not None, "a stage computes it"
+        for each, stage in reversed(self.stages.items()):
+            if stage.inlined:
+                body = inline_tensor(body, each)
+        return body
 
     def cache_read(self, tensor: Tensor, scope: Scope, *readers: Tensor) -> Tensor:
         """Let some readers read a copy of a tensor in a scratchpad.

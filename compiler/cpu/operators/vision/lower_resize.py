@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from ....expression.expression import Constant, Expression
@@ -19,9 +17,7 @@ from ..rescaling import WIDE, scale_and_round
 
 @lowers(Resize)
 def resize(operation: Resize, result: TensorType, x: Operand) -> Tensor:
-    axes = [axis for axis, (before, after) in enumerate(zip(x.type.shape, operation.shape,
-                                                            strict=True))
-            if before != after or (operation.ratios and Fraction(operation.ratios[axis]) != 1)]
+    axes = operation.changed_axes(x.type.shape)
     if operation.kind == ResizeKind.NEAREST:
         return each(operation, result, lambda i: x.tensor[_nearest(operation, x.type, axes, i)])
     # Averages are rounded to integers, here or by what quantizes them: they are the graph's own.

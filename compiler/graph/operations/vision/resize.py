@@ -60,6 +60,15 @@ class Resize(_Moved):
                              f"{self.ratios}: each axis has one, above zero")
         return moved_type(x, self.shape)
 
+    def changed_axes(self, shape: tuple[int, ...]) -> list[int]:
+        """The axes along which there are other pixels, in the order in which they are interpolated:
+        first those that become shorter, then the others, the last of them first. Along the last
+        axis it takes longest, and this way there is least of it to do."""
+        changed = [axis for axis, (before, after) in enumerate(zip(shape, self.shape, strict=True))
+                   if before != after or (self.ratios and Fraction(self.ratios[axis]) != 1)]
+        shorter = [axis for axis in changed if self.shape[axis] < shape[axis]]
+        return [*shorter, *(axis for axis in reversed(changed) if axis not in shorter)]
+
     def places(self, axis: int, size: int) -> Array:
         """Where along an axis of the input each index of the result lies."""
         after = self.shape[axis]
@@ -88,10 +97,8 @@ class Resize(_Moved):
 
     def compute(self, result: TensorType, x: Value) -> Array:
         found = x.array
-        for axis, (before, after) in enumerate(zip(x.array.shape, self.shape, strict=True)):
-            ratio = self.ratios[axis] if self.ratios else after / before
-            if before == after and Fraction(ratio) == 1:
-                continue
+        for axis in self.changed_axes(x.array.shape):
+            before = found.shape[axis]
             places = self.places(axis, before)
             if self.kind == ResizeKind.NEAREST:
                 found = np.take(found, np.clip(self.nearest_pixels(places), 0, before - 1), axis)
