@@ -22,9 +22,10 @@ def to_array(value: object) -> Array:
 
 
 def address_of(array: Array) -> int:
-    """The address of an array, in a fifth of the time of `array.ctypes.data`."""
+    """The address of an array, in a fifth of the time of `array.ctypes.data`. That an array is a
+    buffer is known to the types of Python 3.12 only."""
     try:
-        return addressof(_NOTHING.from_buffer(array))
+        return addressof(_NOTHING.from_buffer(array))       # type: ignore[arg-type]
     except (TypeError, ValueError):     # read-only, or with fields that overlap
         address: int = array.ctypes.data
         return address
