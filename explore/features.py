@@ -9,7 +9,7 @@ not have, such as the columns of a fully connected one, is not a number.
     bytes_…, fill_…         tensors, and how often each would fill the scratchpad it goes through
     extent_…, tile_…, steps_…   loops, how much of each is done at once, and in how many steps
     estimate_…              the analytic estimate, and how it reacts to latency and bandwidth
-    pipeline_…              cycles by the recurrence, and how busy it finds the engines
+    pipeline_…              cycles by the recurrence, how busy it finds engines, and its reactions
 """
 
 from __future__ import annotations

@@ -18,10 +18,13 @@ from .predictor import CostModel, Trees, feature_sources, import_xgboost, matrix
 from .validation import Errors, Floats, HeldOut, calibration, errors_of, folds
 
 # Few points are far off, such as those that wait for memory: absolute errors do not follow these.
-SETTINGS = {"objective": "reg:absoluteerror", "tree_method": "hist", "learning_rate": 0.12,
-            "max_depth": 6, "min_child_weight": 3, "subsample": 0.8, "colsample_bynode": 0.4,
+SETTINGS = {"objective": "reg:absoluteerror", "tree_method": "hist", "learning_rate": 0.03,
+            "max_depth": 5, "subsample": 0.5, "colsample_bynode": 0.2,
             "reg_lambda": 2.0, "nthread": 1}        # threads wait for each other on a busy machine
-ROUNDS = 250                # trees; 900 that learn more slowly are hardly better
+ROUNDS = 400                # trees
+# Rows of a leaf. Those of one layer on one configuration resemble one another, so small leaves
+# learn pairs by heart; of few rows, a share.
+LEAF_ROWS, LEAF_SHARE = 30, 0.01
 LEAST_ROWS = 50
 MODEL, PIPELINE = "cost model", "recurrence"
 ESTIMATE, ROOFLINE = "analytic estimate", "roofline"
@@ -137,6 +140,8 @@ def fit(data: TrainingData, *, count: int = 5, seed: int = 0, rounds: int = ROUN
 def train_trees(data: TrainingData, rows: npt.NDArray[np.intp], seed: int, rounds: int) -> Trees:
     """Gradient-boosted trees for some rows."""
     library = import_xgboost()
-    trees: Trees = library.train({**SETTINGS, "seed": seed}, library.DMatrix(
+    leaf = min(LEAF_ROWS, max(2.0, LEAF_SHARE * len(rows)))
+    settings = {**SETTINGS, "min_child_weight": leaf, "seed": seed}
+    trees: Trees = library.train(settings, library.DMatrix(
         data.features[rows], data.targets[rows], feature_names=list(data.names)), rounds)
     return trees

@@ -10,17 +10,25 @@ learns the ratio.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from ..compiler.operators.catalogue import operator_of
 from ..compiler.operators.convolution.conv2d import Conv2dForm
-from ..compiler.operators.cost_model import BURST, ROUND_TRIP, Steps, record_steps
+from ..compiler.operators.cost_model import BURST, ROUND_TRIP, Column, Steps, record_steps
 from ..compiler.operators.depthwise.depthwise import DepthwiseForm
 from ..compiler.operators.elementwise.lanewise import LanewiseForm
 from ..compiler.operators.form import TensorForm
+from ..compiler.operators.pool.knobs import Knobs as PoolKnobs
 from ..compiler.operators.pool.pool import PoolForm
-from ..compiler.operators.pool.pool_schedule import accumulators, alu_cycles, box, boxes
+from ..compiler.operators.pool.pool_schedule import (
+    accumulators,
+    alu_cycles,
+    box,
+    boxes,
+    loaded_boxes,
+)
 from ..compiler.operators.sliding_window import Windowed
 from ..isa.config import Config
 from ..isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
@@ -32,8 +40,11 @@ RUN = 0.5                   # cycles that the bus loses between bursts
 TOKEN = 6                   # cycles from the end of one engine's work to the begin of another's
 GEMM_START, ALU_START = 4, 8        # cycles of an instruction before its first product or vector
 BEGIN = 20                  # cycles before the first request
-PARTS = ("cycles", "bus", "load", "gemm", "alu", "store")
+# Cycles in all, of the bus and of each engine; then those in all if memory were near, if nothing
+# were loaded ahead, with half as many reads in flight, and if GEMM and the ALU took turns.
+PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "crowded", "turns")
 PROGRAM = 3                 # instructions for a piece, and two for a step
+FETCHED = 8                 # instructions of a burst
 
 
 @dataclass(frozen=True)
@@ -67,29 +78,33 @@ class Loops:
 
 
 def pipeline_of(point: LayerPoint) -> dict[str, float]:
-    """Cycles of a point, roughly, and those in which each engine and the bus are busy."""
+    """Cycles of a point, roughly, those in which each engine and the bus are busy, and how many it
+    would be otherwise: what they react to tells a cost model where the recurrence may err."""
     template, form, knobs = operator_of(point.layer).template, point.form, point.schedule.knobs
     with record_steps() as recorded:
         estimate = float(template.estimate(form, knobs, point.memory))
     steps = _merge_runs(form, knobs, recorded[0]) if recorded else _own_steps(form, knobs)
     if steps is None:
         return dict.fromkeys(PARTS, float("nan")) | {"cycles": estimate}
-    loops = _loops(steps, point.config, point.memory,
-                   doubled=bool(getattr(knobs, "doubled", True)))
+    config, memory, doubled = point.config, point.memory, bool(getattr(knobs, "doubled", True))
+    loops = _loops(steps, config, memory, doubled=doubled)
     inputs, weights = loops.loads
     count = loops.groups * loops.steps
     read = inputs * loops.inp_beats + weights * loops.wgt_beats + (
         loops.groups * loops.first_beats
-        + count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / point.config.bus_bytes)
-    bus = _bus_cycles(read, count * loops.out_beats, point.memory)
-    cycles = max(_run(loops, point.memory), bus + point.memory.read_latency)
-    if point.config.acc_banks == 1:             # GEMM and the ALU take turns
+        + count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / config.bus_bytes)
+    bus = _bus_cycles(read, count * loops.out_beats, memory)
+    cycles = max(_run(loops, memory), bus + memory.read_latency)
+    if config.acc_banks == 1:                   # GEMM and the ALU take turns
         cycles = max(cycles, count * (loops.pieces * loops.products + loops.vectors))
-    if isinstance(form, PoolForm):              # the estimate knows about banks of the ALU
-        cycles = max(cycles, estimate)
     return {"cycles": cycles, "bus": bus, "load": inputs * loops.inp + weights * loops.wgt,
             "gemm": count * loops.pieces * loops.products, "alu": count * loops.vectors,
-            "store": count * loops.out}
+            "store": count * loops.out,
+            "near": _run(loops, replace(memory, read_latency=1, write_latency=1)),
+            "serial": _run(replace(loops, buffers=1, sums=1), memory),
+            "crowded": _run(_loops(steps, replace(config, reads_in_flight=max(
+                1, config.reads_in_flight // 2)), memory, doubled=doubled), memory),
+            "turns": count * (loops.pieces * loops.products + loops.vectors)}
 
 
 def _run(loops: Loops, memory: MemoryTiming) -> float:
@@ -144,11 +159,12 @@ def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool)
     read, write = memory.read_latency + ROUND_TRIP, memory.write_latency + ROUND_TRIP
 
     def transfer(size: float, runs: float, latency: int, in_flight: int,
-                 turns: float = 0.0) -> float:
+                 turns: float = 0.0, fetched: float = 0.0) -> float:
         if not size:
             return 0.0
         bursts = max(runs, 1.0, size / config.bus_bytes / BURST)
-        beats = size * (beat + turns) + RUN * bursts
+        beats = _beats(size, runs, config) * config.bus_bytes * (beat + turns) + RUN * bursts
+        bursts += fetched / FETCHED
         return max(beats, (bursts * latency + beats) / in_flight)
 
     value = {name: float(np.max(each)) for name, each in vars(steps).items()}
@@ -156,13 +172,15 @@ def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool)
     reads = min(config.reads_in_flight, memory.reads)
     turns = 2 * memory.turn / config.bus_bytes if memory.shared else 0.0
     return Loops(
-        groups, inner, pieces, inp=transfer(value["inp"], value["runs"], read, reads),
+        groups, inner, pieces, inp=transfer(value["inp"], value["runs"], read, reads,
+                                       fetched=PROGRAM + 2 / pieces),
         wgt=transfer(value["wgt"], value["wgt_runs"], read, reads),
         out=transfer(value["out"], value["out_runs"], write,
                      min(config.writes_in_flight, memory.writes), turns),
         products=value["products"], vectors=value["vectors"] * config.vector_cycles,
-        inp_beats=value["inp"] / config.bus_bytes, wgt_beats=value["wgt"] / config.bus_bytes,
-        out_beats=value["out"] / config.bus_bytes,
+        inp_beats=_beats(value["inp"], value["runs"], config),
+        wgt_beats=_beats(value["wgt"], value["wgt_runs"], config),
+        out_beats=_beats(value["out"], value["out_runs"], config),
         first=transfer(value["parameters"], 1, read, reads),
         first_beats=value["parameters"] / config.bus_bytes,
         fresh=min(groups, round(value["fresh"])) if value["inp_stays"] else groups,
@@ -171,30 +189,26 @@ def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool)
         sums=1 if value["waits"] or not doubled else 2)
 
 
+def _beats(size: float, runs: float, config: Config) -> float:
+    """Beats of a transfer: a run takes whole ones."""
+    count = max(runs, 1.0)
+    return max(size / config.bus_bytes, min(count, size))
+
+
 def _merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
-    """Steps with runs and bytes as they are in memory. Blocks of channels that lie side by side in
-    wider tiles are one run, which the compiler's estimate counts one by one, and what is padded is
-    not loaded at all."""
+    """Steps with runs as they are in memory: blocks of channels that lie side by side in wider
+    tiles are one run, which the compiler's estimate counts one by one."""
     if isinstance(form, Conv2dForm):
         _, outputs, inputs = form.extents
-        depth, together = _knob(knobs, "depth"), _knob(knobs, "blocks")
-        if _knob(knobs, "one_by_one"):
-            together = 1
-        read = _blocks_in_a_run(form, "data", depth, inputs)
+        together = 1 if _knob(knobs, "one_by_one") else _knob(knobs, "blocks")
+        read = _blocks_in_a_run(form, "data", _knob(knobs, "depth"), inputs)
         written = _blocks_in_a_run(form, "output", together, outputs)
-        taken = _image_shares(form.spec, knobs,
-                              (_knob(knobs, "tap_rows"), _knob(knobs, "tap_columns")))
-        tile_by_tile = form.skips_columns or not _are_whole_tiles(form, "data", depth, inputs)
-        of_runs = taken[0] * taken[1] if tile_by_tile else taken[0]
     elif isinstance(form, DepthwiseForm):
-        depth = blocks = _knob(knobs, "blocks")
-        read, written = (min(_ways(form, name), blocks) for name in ("data", "output"))
-        taken = _image_shares(form.spec, knobs, (0, 0))
-        of_runs = taken[0]
+        read, written = (min(_ways(form, name), _knob(knobs, "blocks"))
+                         for name in ("data", "output"))
     else:
         return steps
-    runs = np.maximum(np.minimum(depth, steps.runs), of_runs * steps.runs)
-    return replace(steps, inp=taken[0] * taken[1] * steps.inp, runs=runs / read,
+    return replace(steps, runs=np.maximum(1, steps.runs / read),
                    out_runs=np.maximum(1, steps.out_runs / written))
 
 
@@ -242,21 +256,32 @@ def _own_steps(form: TensorForm, knobs: object) -> Steps | None:
                      vectors=size * (len(form.steps) + 1), inp=len(form.wide) * size * tile,
                      runs=len(form.wide), wgt=0, out=size * tile,
                      parameters=(len(form.wide) + 1) * parameters)
-    if not isinstance(form, PoolForm):
-        return None
-    blocks, rows, columns = (_knob(knobs, name) for name in ("blocks", "rows", "columns"))
-    height, width = box(form, knobs)            # type: ignore[arg-type]    # they are its knobs
-    taken = _image_shares(form.spec, knobs, knobs.window)           # type: ignore[attr-defined]
-    ways, results = min(_ways(form, "data"), blocks), blocks * rows * columns
-    runs = blocks / ways * max(1.0, 1 if width >= form.spec.width else taken[0] * height)
-    out_runs = blocks / ways * rows
+    if isinstance(form, PoolForm) and isinstance(knobs, PoolKnobs):
+        return _pool_steps(form, knobs)
+    return None
+
+
+def _pool_steps(form: PoolForm, knobs: PoolKnobs) -> Steps:
+    """A step for each box of a pool's input. A window that is combined part by part has a box for
+    each part, and its results go out once."""
+    tile = form.config.tile_bytes(Buffer.OUT)
+    (height, width), taken = box(form, knobs), _image_shares(form.spec, knobs, knobs.window)
+    blocks, results = knobs.blocks, knobs.blocks * knobs.rows * knobs.columns
+    ways = min(_ways(form, "data"), blocks)
+    runs: Column = blocks / ways * max(1.0, 1 if width >= form.spec.width else taken[0] * height)
+    out_runs = blocks / ways * knobs.rows
     if not _are_whole_tiles(form, "data", blocks, form.output.shape[1]):    # they move one by one
         runs, out_runs = blocks * height * width * taken[0] * taken[1], results
+    parts = prod(-(-extent // size)
+                 for extent, size in zip(form.spec.kernel, knobs.window, strict=True))
+    count = boxes(form, knobs)
+    fresh = loaded_boxes(form, knobs) / count       # rows that windows share are not loaded again
     return Steps(
-        groups=1, pieces=1, products=0, steps=boxes(form, knobs),   # type: ignore[arg-type]
-        vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles,  # type: ignore
-        inp=accumulators(form, knobs)[1] * tile * taken[0] * taken[1],      # type: ignore[arg-type]
-        runs=runs, wgt=0, out=results * tile, out_runs=out_runs, parameters=parameters)
+        groups=1, pieces=1, products=0, steps=count, wgt=0,
+        vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles / parts,
+        inp=fresh * accumulators(form, knobs)[1] * tile * taken[0] * taken[1], runs=fresh * runs,
+        out=results * tile / parts, out_runs=out_runs / parts,
+        parameters=PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC))
 
 
 def _knob(knobs: object, name: str) -> int:

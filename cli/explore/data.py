@@ -119,7 +119,12 @@ def _synthesize(output: Path, store: Path, families: list[str], configs: list[st
                 as_json: bool) -> None:
     """The table of areas."""
     from ...base.progress import report_progress
-    from ...explore.area.area_dataset import area_rows, check_families, collect_areas
+    from ...explore.area.area_dataset import (
+        AreaDesign,
+        area_rows,
+        check_families,
+        collect_areas,
+    )
     from ...explore.sampling import star_configs
     from ...isa.config_files import load_config
     from ...runtime.reports.table_files import write_rows
@@ -127,20 +132,30 @@ def _synthesize(output: Path, store: Path, families: list[str], configs: list[st
     check_families(families)
     named = {load_config(each): each for each in configs or []}
     drawn = random_configs or (0 if named else 128)
-    chosen = [*named, *(star_configs(drawn) if drawn else [])]
+    design = AreaDesign(list(named), families, star_configs(drawn) if drawn else [])
     with report_progress("drawing samples") as tell:
-        new = collect_areas(store, chosen, families, points=points, seconds=seconds, tell=tell)
-    rows = area_rows(store, chosen, families, points, named)
+        new = collect_areas(store, design, points=points, seconds=seconds, tell=tell)
+    rows, failed = area_rows(store, design, points, named)
     if not rows:
-        raise MicrotronError("nothing was synthesized: the budget is too small")
+        raise MicrotronError(failed[0] if failed else
+                             "nothing was synthesized: the budget is too small")
     write_rows(output, rows)
     found = {"file": str(output), "records": str(store), "rows": len(rows),
-             "configurations": len({row["configuration"] for row in rows}), "measured": new}
+             "configurations": len({row["configuration"] for row in rows}), "measured": new,
+             "failed": failed, "rejected": [
+                 {"configuration": config.explicit_fields(), "family": family, "reason": reason}
+                 for config, family, reason in design.rejected]}
     if as_json:
         typer.echo(json.dumps(found))
-    else:
-        say(f"{output}: {len(rows)} areas of {found['configurations']} configurations; {new} "
-            f"synthesized now")
+        return
+    say(f"{output}: {len(rows)} areas of {found['configurations']} configurations; {new} "
+        f"synthesized now")
+    if failed:
+        say(f"{len(failed)} without an area, the first because {failed[0]}")
+    if design.rejected:
+        _, family, reason = design.rejected[0]
+        say(f"{len(design.rejected)} samples left out since they would not fit, the first for "
+            f"{family}: {reason}")
 
 
 def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 
 from ...base.checked_values import near_misses, quote
 from ...base.errors import MicrotronError
+from ...boards.facts.board import RESOURCES, Part
+from ...boards.facts.catalogue import load_boards
+from ...boards.facts.fit import TARGET_OF_FLOW
 from ...isa.config import Config
 from ..points import FAMILIES, canonical, point_key
 from ..records import Records
 from .area_counts import KINDS
+from .area_model import shipped_area_model
 from .synthesis import Tell, area_question, measure_area
 
 Row = dict[str, object]
@@ -24,14 +31,55 @@ def check_families(families: Sequence[str]) -> None:
                                  f"{', '.join(FAMILIES)}{near_misses(each, FAMILIES)}")
 
 
-def collect_areas(store: Path, configs: Sequence[Config], families: Sequence[str], *,
-                  points: int | None = None, seconds: float | None = None,
-                  tell: Tell = lambda doing: None) -> int:
-    """Synthesize what is not in the store yet, every family of a configuration before the next.
-    How many were unknown."""
+@dataclass(frozen=True)
+class AreaDesign:
+    """What to synthesize: configurations that were asked for, and samples, of which only those are
+    taken that are expected to fit the largest part that a board of the family has."""
+
+    configs: Sequence[Config]
+    families: Sequence[str]
+    samples: Sequence[Config] = ()
+
+    @cached_property
+    def rejected(self) -> list[tuple[Config, str, str]]:
+        """Samples that would not fit, with the reason."""
+        found = ((config, family, expected_shortage(config, family))
+                 for config in self.samples if config not in self.configs
+                 for family in self.families)
+        return [(config, family, reason) for config, family, reason in found if reason]
+
+    def questions(self, most: int | None = None) -> Iterator[tuple[Config, str]]:
+        """Every family of a configuration before the next."""
+        left_out = {(config, family) for config, family, _ in self.rejected}
+        taken = ((config, family) for config in dict.fromkeys((*self.configs, *self.samples))
+                 for family in self.families if (config, family) not in left_out)
+        return islice(taken, most)
+
+
+def expected_shortage(config: Config, family: str) -> str | None:
+    """What the largest part of a family has too little of, by the area model; None if nothing."""
+    part = largest_part(family)
+    for kind, number in shipped_area_model().predict(
+            config, family, part.resources["dsp"]).items():
+        if number > part.resources[kind]:
+            return (f"about {number:,.0f} {RESOURCES[kind]}, but {part.device} has "
+                    f"{part.resources[kind]:,}")
+    return None
+
+
+@cache
+def largest_part(family: str) -> Part:
+    """Of those that boards have, the one with the most LUTs."""
+    parts = [board.part for board in load_boards() if TARGET_OF_FLOW.get(board.flow) == family]
+    return max(parts, key=lambda part: part.resources["lut"])
+
+
+def collect_areas(store: Path, design: AreaDesign, *, points: int | None = None,
+                  seconds: float | None = None, tell: Tell = lambda doing: None) -> int:
+    """Synthesize what is not in the store yet. How many were unknown."""
     begin, new = time.monotonic(), 0
     with Records(store) as records:
-        for number, (config, family) in enumerate(_questions(configs, families, points)):
+        for number, (config, family) in enumerate(design.questions(points)):
             if seconds is not None and time.monotonic() - begin >= seconds:
                 break
             if records.find(area_question(config, family)) is None:
@@ -42,24 +90,18 @@ def collect_areas(store: Path, configs: Sequence[Config], families: Sequence[str
     return new
 
 
-def area_rows(store: Path, configs: Sequence[Config], families: Sequence[str],
-              points: int | None = None, names: Mapping[Config, str] | None = None) -> list[Row]:
-    """A row for each area that has been measured."""
+def area_rows(store: Path, design: AreaDesign, points: int | None = None,
+              names: Mapping[Config, str] | None = None) -> tuple[list[Row], list[str]]:
+    """A row for each area that has been measured, and why there is none for others that were
+    tried."""
     with Records(store) as records:
-        found = [(config, family, records.find(area_question(config, family)))
-                 for config, family in _questions(configs, families, points)]
-    return [{"key": point_key(area_question(config, family)),
-             "asked": canonical(area_question(config, family)), "family": family,
-             "configuration": (names or {}).get(config, config.digest),
-             **{f"config_{name}": value for name, value in config.to_dict().items()},
-             **{kind: measured[kind] for kind in (*KINDS, "lutram")}}
-            for config, family, measured in found if measured is not None]
-
-
-def _questions(configs: Sequence[Config], families: Sequence[str],
-               points: int | None) -> Iterator[tuple[Config, str]]:
-    all_of_them = ((config, family) for config in configs for family in families)
-    for number, each in enumerate(all_of_them):
-        if points is not None and number >= points:
-            return
-        yield each
+        found = [(config, family, measured) for config, family in design.questions(points)
+                 if (measured := records.find(area_question(config, family))) is not None]
+    rows: list[Row] = [
+        {"key": point_key(area_question(config, family)),
+         "asked": canonical(area_question(config, family)), "family": family,
+         "configuration": (names or {}).get(config, config.digest),
+         **{f"config_{name}": value for name, value in config.to_dict().items()},
+         **{kind: measured[kind] for kind in (*KINDS, "lutram")}}
+        for config, family, measured in found if "error" not in measured]
+    return rows, [str(measured["error"]) for *_, measured in found if "error" in measured]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from signal import SIGXCPU
 
 from ...base.errors import MicrotronError
 from ...boards.build.cell_count import count_cells
@@ -34,7 +36,18 @@ LUTS = {"ecp5": ("abc -lut 4:7", "clean", "synth_ecp5 -top {top} -run map_cells:
         "xc7": ("abc -lut 6", "clean", "techmap -map +/xilinx/lut_map.v -D LUT_WIDTH=6")}
 LUT_RAMS = {"ecp5": "TRELLIS_DPR16X4", "xc7": "RAM32M"}
 MISSING = "areas need Amaranth and Yosys, which are not installed: pip install 'microtron[boards]'"
+# Of processor time, which a busy machine does not stretch. The largest units that were seen take a
+# minute; what takes five would not fit a part that boards have.
+UNIT_SECONDS = 300
+# Yosys, and each program that it starts, is ended by the system when its time is over.
+LIMITED = f"""import resource
+resource.setrlimit(resource.RLIMIT_CPU, ({{seconds}}, {{seconds}} + 5))
+{SCRIPT}"""
 Tell = Callable[[str], None]
+
+
+class OverTimeError(MicrotronError):
+    """A unit that takes longer to synthesize than it may."""
 
 
 def passes(name: str, top: str) -> list[str]:
@@ -59,13 +72,20 @@ def tool_digest(family: str) -> str:
 
 def measure_area(records: Records, config: Config, family: str,
                  tell: Tell = lambda doing: None) -> Json:
-    """Cells of a configuration, and what they count as; from the store where it is known."""
+    """Cells of a configuration, and what they count as; from the store where it is known. `error`
+    is why there are none: that a unit takes too long is recorded, too."""
     asked = area_question(config, family)
     known = records.find(asked)
     if known is not None:
         return known
+    tell("elaboration")
     units = _elaborate(config, family)
-    cells = _synthesize_missing(records, family, units, tell)
+    try:
+        cells = _synthesize_missing(records, family, units, tell)
+    except OverTimeError as error:
+        failed = {"error": str(error)}
+        records.add(Record(asked, current_sources(AREA), failed))
+        return failed
     total: Counter[str] = Counter()
     for unit in units.values():
         total.update(cells[_key(unit)])
@@ -124,7 +144,7 @@ def _synthesize_missing(records: Records, family: str, units: Mapping[str, Unit]
         known = records.find(asked)
         if known is None:
             tell(place)
-            known = {"cells": run_yosys(unit, family)}
+            known = {"cells": run_yosys(unit, family, place)}
             records.add(Record(asked, current_sources(UNIT), known))
         cells = known["cells"]
         assert isinstance(cells, dict), "as it was recorded"
@@ -132,14 +152,21 @@ def _synthesize_missing(records: Records, family: str, units: Mapping[str, Unit]
     return found
 
 
-def run_yosys(unit: Unit, family: str) -> dict[str, int]:
+def run_yosys(unit: Unit, family: str, place: str = "", seconds: int = 0) -> dict[str, int]:
     """Cells of a unit by type. Other units inside are left out."""
+    limit = seconds or UNIT_SECONDS
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "unit.il").write_text(unit.text, encoding="utf-8")
         commands = ["read_rtlil unit.il", *passes(family, unit.top),
                     "tee -q -o cells.json stat -json"]
-        done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, text=True, check=False,
-                              input="\n".join(commands), capture_output=True)
+        before = _used_seconds()
+        done = subprocess.run([sys.executable, "-c", LIMITED.format(seconds=limit)], cwd=folder,
+                              text=True, check=False, input="\n".join(commands),
+                              capture_output=True)
+        if done.returncode == -SIGXCPU or (     # Yosys itself, or a program that it started
+                done.returncode and _used_seconds() - before >= limit):
+            raise OverTimeError(f"{place or unit.top} takes more than {limit} s of processor time "
+                                f"to synthesize")
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise MicrotronError(f"yosys failed: {said}")
@@ -147,3 +174,9 @@ def run_yosys(unit: Unit, family: str) -> dict[str, int]:
     cells: dict[str, int] = stated["design"]["num_cells_by_type"]
     return {name: number for name, number in cells.items()
             if not name.startswith(("unit", "$"))}
+
+
+def _used_seconds() -> float:
+    """Processor time of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

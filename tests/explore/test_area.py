@@ -1,6 +1,7 @@
 """Areas: units are cut out alike, synthesized once, and what they add up to can be learned."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from microtron import MicrotronError
 from microtron.explore.area import area_dataset, synthesis
 from microtron.explore.area.area_counts import KINDS, area_features
-from microtron.explore.area.area_dataset import area_rows, collect_areas
+from microtron.explore.area.area_dataset import AreaDesign, area_rows, collect_areas
 from microtron.explore.area.area_model import (
     SHIPPED,
     AreaRow,
@@ -109,7 +110,7 @@ def test_yosys_counts_the_cells_of_a_unit(family, register):
 def test_a_unit_is_synthesized_once_and_areas_are_recorded(tmp_path, monkeypatch):
     runs = []
 
-    def count(unit, family):
+    def count(unit, family, place):
         runs.append(unit.text)
         return {"LUT4": 10, "CCU2C": 3, "TRELLIS_FF": 5, "MULT18X18D": 2, "DP16KD": 1}
 
@@ -122,15 +123,46 @@ def test_a_unit_is_synthesized_once_and_areas_are_recorded(tmp_path, monkeypatch
         assert [first[kind] for kind in KINDS] == [4 * 16, 20, 8, 4]
         assert len(runs) == 3                       # two lanes are one
     monkeypatch.setattr(area_dataset, "area_question", synthesis.area_question)
-    assert collect_areas(tmp_path / "r", configs, ["ecp5"]) == 1
-    assert collect_areas(tmp_path / "r", configs, ["ecp5"]) == 0
+    design = AreaDesign(configs, ["ecp5"])
+    assert collect_areas(tmp_path / "r", design) == 1
+    assert collect_areas(tmp_path / "r", design) == 0
     assert len(runs) == 3
-    rows = area_rows(tmp_path / "r", configs, ["ecp5"])
+    rows, failed = area_rows(tmp_path / "r", design)
+    assert not failed
     assert [row["lut"] for row in rows] == [64, 64]
     with Records(tmp_path / "r") as records:
         assert {each.state for each in records} == {State.VALID}
     write_rows(tmp_path / "areas.csv", rows)
     assert [row.config for row in read_areas([tmp_path / "areas.csv"])] == configs
+
+
+def test_a_unit_that_takes_too_long_is_recorded_and_no_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthesis, "tool_digest", lambda family: "0" * 16)
+    monkeypatch.setattr(synthesis, "LIMITED", synthesis.LIMITED.replace(
+        synthesis.SCRIPT, "while True: pass"))
+    monkeypatch.setattr(synthesis, "UNIT_SECONDS", 1)
+    monkeypatch.setattr(synthesis, "_elaborate", lambda config, family: split_units(DESIGN))
+    design = AreaDesign([PRESETS["tiny"]], ["ecp5"])
+    assert collect_areas(tmp_path / "r", design) == 1
+    assert collect_areas(tmp_path / "r", design) == 0
+    rows, [failed] = area_rows(tmp_path / "r", design)
+    assert not rows
+    assert failed == ("top.accelerator takes more than 1 s of processor time to synthesize")
+
+
+def test_what_would_fit_no_board_is_left_out_of_samples():
+    pytest.importorskip("scipy")
+    tiny = PRESETS["tiny"]
+    many = replace(tiny, block_in=16, block_out=16, wgt_bytes=1 << 16)      # 64 lanes' multipliers
+    large = replace(tiny, wgt_bytes=1 << 19)
+    design = AreaDesign([large], ["ecp5", "xc7"], [large, tiny, many])      # as it was asked for
+    assert list(design.questions()) == [(large, "ecp5"), (large, "xc7"), (tiny, "ecp5"),
+                                        (tiny, "xc7"), (many, "xc7")]
+    assert list(design.questions(3)) == list(design.questions())[:3]
+    found = AreaDesign([], ["ecp5", "xc7"], [tiny, many, large]).rejected
+    assert [each[:2] for each in found] == [(many, "ecp5"), (large, "ecp5")]
+    assert re.fullmatch(r"about 192 multipliers, but LFE5U\w*-85F has 156", found[0][2])
+    assert re.fullmatch(r"about 280 blocks of RAM, but LFE5U\w*-85F has 208", found[1][2])
 
 
 def test_stars_differ_from_a_centre_in_one_field_and_mixes_in_many():

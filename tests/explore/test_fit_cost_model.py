@@ -87,7 +87,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(table):
     pytest.importorskip("xgboost")
-    return fit(load_data([table]), count=3, rounds=60)
+    return fit(load_data([table]), count=3, rounds=240)
 
 
 def test_the_model_learns_what_the_recurrence_leaves(fitted):

@@ -194,7 +194,7 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     shared = np.where(_is_in_other_banks(form, knobs), 0, 1)
     passes = _passes(form, knobs, shared=shared)
     alu = outputs * passes
-    bus = _loads(form, knobs) * load + (outputs * tile + _parameter_bytes(form)) / rate
+    bus = loaded_boxes(form, knobs) * load + (outputs * tile + _parameter_bytes(form)) / rate
     ends = load + results * (passes + tile / rate)
     late = np.where(is_row_by_row(form, knobs), ROWS_LATE, 1)
     return late * np.maximum(alu, bus) + count * STEP_START + (
@@ -214,7 +214,7 @@ def is_row_by_row(form: PoolForm, knobs: Knobs) -> Mask:
     return (knobs.rows == 1) & (copies(form, knobs) == BUFFERS)
 
 
-def _loads(form: PoolForm, knobs: Knobs) -> Column:
+def loaded_boxes(form: PoolForm, knobs: Knobs) -> Column:
     """How many boxes are loaded."""
     count, rows = boxes(form, knobs), form.output.shape[2]
     shared = max(0, form.spec.kernel[0] - form.spec.stride[0])
