@@ -64,7 +64,7 @@ def _pipeline(point: LayerPoint) -> dict[str, float]:
     return {"pipeline": _log(cycles), "pipeline_by_estimate": _log(cycles / estimate_of(point)),
             "pipeline_by_bound": _log(cycles / bound_of_point(point)),
             "pipeline_latency": _log(memory.read_latency / cycles),
-            "pipeline_turns": _log(memory.shared * memory.turn + 1),
+            "pipeline_turn": _log(memory.shared * memory.turn + 1),
             **{f"pipeline_{name}": _log(parts[name] / cycles) for name in PARTS[1:]},
             **{f"ways_{name}": float(form.interleaves[name].ways if name in form.interleaves else 1)
                for name in ("data", "output")}}

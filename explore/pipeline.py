@@ -41,8 +41,10 @@ TOKEN = 6                   # cycles from the end of one engine's work to the be
 GEMM_START, ALU_START = 4, 8        # cycles of an instruction before its first product or vector
 BEGIN = 20                  # cycles before the first request
 # Cycles in all, of the bus and of each engine; then those in all if memory were near, if nothing
-# were loaded ahead, with half as many reads in flight, and if GEMM and the ALU took turns.
-PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "crowded", "turns")
+# were loaded ahead, with half as many reads in flight, if the bus turned at once, and if GEMM and
+# the ALU took turns.
+PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "crowded", "smooth",
+         "turns")
 PROGRAM = 3                 # instructions for a piece, and two for a step
 FETCHED = 8                 # instructions of a burst
 
@@ -62,13 +64,14 @@ class Loops:
     inp_beats: float            # of the bus
     wgt_beats: float
     out_beats: float
-    first: float                # before the first piece of a group: its parameters
+    first: float                # after the first piece of a group: its parameters
     first_beats: float
     fresh: int                  # groups that load their inputs
     wgt_stays: bool
     wgt_ahead: bool             # those of the next group come while these are in use
     buffers: int                # of inputs
     sums: int                   # buffers of sums
+    one_bank: bool              # of the accumulator
 
     @property
     def loads(self) -> tuple[int, int]:
@@ -95,8 +98,9 @@ def pipeline_of(point: LayerPoint) -> dict[str, float]:
         + count * (2 + PROGRAM * loops.pieces) * INSTRUCTION_BYTES / config.bus_bytes)
     bus = _bus_cycles(read, count * loops.out_beats, memory)
     cycles = max(_run(loops, memory), bus + memory.read_latency)
-    if config.acc_banks == 1:                   # GEMM and the ALU take turns
-        cycles = max(cycles, count * (loops.pieces * loops.products + loops.vectors))
+    turns = count * (loops.pieces * loops.products + loops.vectors / config.vector_cycles)
+    if config.acc_banks == 1:                   # GEMM and the ALU take turns to read it
+        cycles = max(cycles, turns)
     return {"cycles": cycles, "bus": bus, "load": inputs * loops.inp + weights * loops.wgt,
             "gemm": count * loops.pieces * loops.products, "alu": count * loops.vectors,
             "store": count * loops.out,
@@ -104,7 +108,9 @@ def pipeline_of(point: LayerPoint) -> dict[str, float]:
             "serial": _run(replace(loops, buffers=1, sums=1), memory),
             "crowded": _run(_loops(steps, replace(config, reads_in_flight=max(
                 1, config.reads_in_flight // 2)), memory, doubled=doubled), memory),
-            "turns": count * (loops.pieces * loops.products + loops.vectors)}
+            "smooth": max(_run(loops, memory), _bus_cycles(
+                read, count * loops.out_beats, replace(memory, turn=0))),
+            "turns": turns}
 
 
 def _run(loops: Loops, memory: MemoryTiming) -> float:
@@ -119,7 +125,6 @@ def _run(loops: Loops, memory: MemoryTiming) -> float:
     for group in range(groups):
         if group and not loops.wgt_ahead:
             data = max(data, gemm + TOKEN + read)
-        data += loops.first
         for step in range(steps):
             for piece in range(pieces):
                 taken = loops.inp if group < loops.fresh else 0.0
@@ -133,6 +138,9 @@ def _run(loops: Loops, memory: MemoryTiming) -> float:
                         gemm = max(gemm, sums[-loops.sums] + TOKEN)
                     gemm += loops.products + GEMM_START
                     consumed = [consumed[1], gemm]
+                if step == piece == 0:
+                    # In the only bank, GEMM writes in every cycle and parameters wait for it.
+                    data = (max(data, gemm) if loops.one_bank else data) + loops.first
             alu = max(alu, gemm + TOKEN, stored[0]) + loops.vectors + ALU_START
             sums = [sums[1], alu]
             if not loops.products:
@@ -155,28 +163,26 @@ def _bus_cycles(loaded: float, stored: float, memory: MemoryTiming) -> float:
 
 def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool) -> Loops:
     """Steps as loops, with the cycles that transfers take."""
-    beat = memory.cycles_per_beat / config.bus_bytes
     read, write = memory.read_latency + ROUND_TRIP, memory.write_latency + ROUND_TRIP
 
     def transfer(size: float, runs: float, latency: int, in_flight: int,
-                 turns: float = 0.0, fetched: float = 0.0) -> float:
+                 fetched: float = 0.0) -> float:
         if not size:
             return 0.0
         bursts = max(runs, 1.0, size / config.bus_bytes / BURST)
-        beats = _beats(size, runs, config) * config.bus_bytes * (beat + turns) + RUN * bursts
+        beats = _beats(size, runs, config) * memory.cycles_per_beat + RUN * bursts
         bursts += fetched / FETCHED
         return max(beats, (bursts * latency + beats) / in_flight)
 
     value = {name: float(np.max(each)) for name, each in vars(steps).items()}
     groups, inner, pieces = (max(1, round(value[name])) for name in ("groups", "steps", "pieces"))
     reads = min(config.reads_in_flight, memory.reads)
-    turns = 2 * memory.turn / config.bus_bytes if memory.shared else 0.0
     return Loops(
         groups, inner, pieces, inp=transfer(value["inp"], value["runs"], read, reads,
                                        fetched=PROGRAM + 2 / pieces),
         wgt=transfer(value["wgt"], value["wgt_runs"], read, reads),
         out=transfer(value["out"], value["out_runs"], write,
-                     min(config.writes_in_flight, memory.writes), turns),
+                     min(config.writes_in_flight, memory.writes)),
         products=value["products"], vectors=value["vectors"] * config.vector_cycles,
         inp_beats=_beats(value["inp"], value["runs"], config),
         wgt_beats=_beats(value["wgt"], value["wgt_runs"], config),
@@ -186,7 +192,7 @@ def _loops(steps: Steps, config: Config, memory: MemoryTiming, *, doubled: bool)
         fresh=min(groups, round(value["fresh"])) if value["inp_stays"] else groups,
         wgt_stays=bool(value["wgt_stays"]), wgt_ahead=bool(value["wgt_ahead"]),
         buffers=2 if doubled else 1,
-        sums=1 if value["waits"] or not doubled else 2)
+        sums=1 if value["waits"] or not doubled else 2, one_bank=config.acc_banks == 1)
 
 
 def _beats(size: float, runs: float, config: Config) -> float:
