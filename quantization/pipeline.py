@@ -20,12 +20,12 @@ from .evaluation import Evaluator
 from .insertion import insert
 from .layers import initial_weights
 from .options import QuantizeOptions
-from .parameters import Array, Parameters
+from .parameters import Array, Parameters, Scale
 from .prepare import PRODUCTS, prepare
-from .selection import Selection, select
+from .selection import Selection, count_macs, select
 from .simulation import Simulator
 from .techniques.equalization import equalize, find_pairs, observe_channels
-from .techniques.refinement import LEAST_LOSS, refine_scales, samples_to_refine
+from .techniques.refinement import LEAST_LOSS, refine_ranges, samples_to_refine
 from .techniques.rounding import correct_biases, learn_rounding, observe_moments
 from .techniques.sensitivity import LossMeter, layers_to_keep
 from .techniques.smoothing import find_smoothed, smooth
@@ -47,6 +47,7 @@ class Quantized:
     samples: int
     random: bool
     loss: float                     # noise to signal of all that is judged
+    judged: int                     # samples, at most
     kept_float: tuple[str, ...] = ()        # layers that max_loss keeps
 
 
@@ -65,7 +66,7 @@ def quantize_graph(graph: Graph, samples: Samples, options: QuantizeOptions, say
         return found
     kept = set(left_out)
     for _ in range(MOST_ROUNDS):            # scales change with what is left out
-        meter = LossMeter(found.simulator, samples, labels, options.judged_samples)
+        meter = LossMeter(found.simulator, samples, labels, found.judged)
         more = layers_to_keep(meter, found.parameters, options.max_loss, say)
         if not more:
             return replace(found, kept_float=tuple(sorted(kept - set(left_out))))
@@ -85,7 +86,7 @@ def quantize_selection(selection: Selection, samples: Samples, options: Quantize
     if "smooth" not in options.techniques or not find_smoothed(selection):
         return found
     say("trying: smoothed activations")
-    graph = smooth(simulator, islice(iter(samples), options.judged_samples), say)
+    graph = smooth(simulator, islice(iter(samples), found.judged), say)
     left_out = [name for name, node in selection.graph.nodes.items()
                 if isinstance(node.operation, PRODUCTS) and name not in selection.layers]
     other = _calibrate(Simulator(select(graph, left_out)), samples, options, say)
@@ -100,14 +101,15 @@ def _calibrate(simulator: Simulator, samples: Samples, options: QuantizeOptions,
     selection = simulator.selection
     statistics = observe(simulator, samples, say)
     evaluator = Evaluator(simulator)
-    evaluator.prepare(samples, options.judged_samples, say)
-    trial = _Trial(evaluator, say)
+    judged = options.count_judged(count_macs(selection), random=samples.random)
+    evaluator.prepare(samples, judged, say)
+    trial = _Trial(evaluator, say, judged)
     parameters = _ranges(trial, statistics, options)
     parameters = _equal_models(trial, samples, parameters, options)
-    parameters = _weights(trial, samples, parameters, options)
     parameters = _refine(trial, samples, parameters, options)
+    parameters = _weights(trial, samples, parameters, options)
     return Quantized(insert(selection, parameters), selection, parameters, simulator, evaluator,
-                     tuple(trial.steps), statistics.samples, samples.random, trial.loss)
+                     tuple(trial.steps), statistics.samples, samples.random, trial.loss, judged)
 
 
 def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
@@ -119,7 +121,7 @@ def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
     pairs = find_pairs(simulator.selection) if wanted else []
     axes = {pair.tensor: 1 if len(simulator.selection.graph.type_of(pair.tensor).shape) == 4 else -1
             for pair in pairs}
-    channels = observe_channels(simulator, axes, islice(iter(samples), options.judged_samples),
+    channels = observe_channels(simulator, axes, islice(iter(samples), trial.judged),
                                 trial.say) if pairs else {}
     if not any((each.low > 0).any() for each in channels.values()):
         wanted = [each for each in wanted if each != "absorb"]
@@ -136,25 +138,30 @@ def _equal_models(trial: _Trial, samples: Samples, parameters: Parameters,
             simulator.float_arrays = before
         elif technique != wanted[-1]:
             channels = observe_channels(simulator, axes,
-                                        islice(iter(samples), options.judged_samples), trial.say)
+                                        islice(iter(samples), trial.judged), trial.say)
     return parameters
 
 
 def _refine(trial: _Trial, samples: Samples, parameters: Parameters,
             options: QuantizeOptions) -> Parameters:
-    """Scales chosen by what they do to the results, if these are not close already. Random
+    """Ranges chosen by what they do to the results, if these are not close already. Random
     samples say nothing about that."""
     if "refine" not in options.techniques or options.method != BEST or samples.random or (
             trial.loss < LEAST_LOSS):
         return parameters
     simulator = trial.evaluator.simulator
-    others = samples_to_refine(simulator.selection, parameters, samples, options.judged_samples)
+    others = samples_to_refine(simulator.selection, samples)
     if not others:
         return parameters
     chosen_by = Evaluator(simulator)
     chosen_by.prepare(others, len(others), trial.say)
-    return trial.better("refined scales", parameters, lambda: refine_scales(
-        parameters, chosen_by, trial.evaluator, trial.say))
+    statistics = observe(simulator, samples, trial.say)         # of equalized tensors, too
+
+    def refine() -> Parameters:
+        return _parameters_with(simulator, options, refine_ranges(
+            statistics.histograms, chosen_by, trial.say))
+
+    return trial.better("refined ranges", parameters, refine)
 
 
 def _explain_nothing(graph: Graph, left_out: Collection[str]) -> str:
@@ -201,6 +208,7 @@ class _Trial:
 
     evaluator: Evaluator
     say: Say
+    judged: int                             # samples
 
     def __post_init__(self) -> None:
         self.steps: list[tuple[str, float, float, bool]] = []
@@ -244,9 +252,16 @@ def _ranges(trial: _Trial, statistics: Statistics, options: QuantizeOptions) -> 
 
 def _ranges_of(simulator: Simulator, statistics: Statistics, options: QuantizeOptions,
                method: str) -> Parameters:
-    """The scales that a method chooses, with weights rounded to the nearest."""
-    scales = {group: choose_scale(each, method)[0]
-              for group, each in statistics.histograms.items()}
+    """The scales that a method chooses, with weights rounded to the nearest. Where a scale is exact
+    there is nothing to choose, unless a method is asked for."""
+    return _parameters_with(simulator, options, {
+        group: each.exact if each.exact is not None and options.method == BEST
+        else choose_scale(each, method)[0] for group, each in statistics.histograms.items()})
+
+
+def _parameters_with(simulator: Simulator, options: QuantizeOptions,
+                     scales: dict[str, Scale]) -> Parameters:
+    """Scales, and weights rounded to the nearest."""
     return Parameters(scales, initial_weights(simulator.selection, simulator.float_arrays, scales,
                                               options.weight_bits))
 

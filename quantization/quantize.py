@@ -19,7 +19,7 @@ from ..compiler.frontends.read_model import read_model
 from ..compiler.graph.graph import Graph
 from .calibration.ranges import BEST
 from .calibration.samples import Samples, open_samples, random_samples
-from .options import JUDGED, TECHNIQUES, QuantizeOptions
+from .options import TECHNIQUES, QuantizeOptions
 from .parameters import Array
 from .pipeline import quantize_graph
 from .report import RANDOM, QuantizationReport, measure, place
@@ -60,7 +60,8 @@ def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
              random_data: bool = False, labels: object = None, config: Config | str | None = None,
              method: str = BEST, techniques: Sequence[str] = TECHNIQUES, weight_bits: int = 8,
              keep_float: Sequence[str] = (), max_loss: float | None = None,
-             judged_samples: int = JUDGED, shapes: Mapping[str, tuple[int, ...]] | None = None,
+             judged_samples: int | None = None,
+             shapes: Mapping[str, tuple[int, ...]] | None = None,
              values: Mapping[str, object] | None = None,
              progress: Callable[[str], None] | None = None) -> QuantizedModel:
     """Quantize a float model to int8, with samples of its inputs.
@@ -77,7 +78,8 @@ def quantize(model: str | PathLike[str] | Graph, samples: object = None, *,
     keep_float  names of layers that stay float
     max_loss    keep the layers that hurt in float until the loss is at most this: points of
                 accuracy with labels, else percent of the outputs' size
-    judged_samples  on how many samples candidates are compared
+    judged_samples  on how many samples candidates are compared; 16 to 64 by the model's size
+                unless given
     shapes, values, progress    as for `compile`
 
     The result's `save` writes a QDQ ONNX file, and `compile` takes its `graph`.

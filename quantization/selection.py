@@ -17,6 +17,7 @@ from ..compiler.graph.operations.pointwise.quantize import Clamp
 from ..compiler.graph.operations.pointwise.unary import Cast, Unary
 from ..compiler.graph.operations.vision.resize import Resize, ResizeKind
 from ..compiler.passes.integer_moves import moved_operands
+from ..runtime.models.compiled_model import macs_of
 from .prepare import PRODUCTS, Product
 
 POINTWISE = (Unary, Clamp, Binary, Cast, Compare, Where)
@@ -54,6 +55,11 @@ class Selection:
         assert isinstance(operation, PRODUCTS)
         name = weights_of(operation)
         return name if name in self.graph.constants else None
+
+
+def count_macs(selection: Selection) -> int:
+    """Of all layers, for one sample."""
+    return sum(macs_of(selection.graph, selection.graph.nodes[each]) for each in selection.layers)
 
 
 def weights_of(operation: Product) -> str:

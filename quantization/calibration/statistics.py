@@ -10,9 +10,10 @@ import numpy as np
 
 from ...base.checked_values import show_name
 from ...base.errors import MicrotronError
-from ..parameters import Array
+from ..parameters import Array, Scale
 from ..selection import Selection
 from ..simulation import Simulator
+from .levels import Levels
 
 BINS = 2048
 LEAST_RANGE = 1e-30             # of a tensor; what is smaller has no bins in 32-bit floats
@@ -45,6 +46,7 @@ class Histogram:
     high: float
     counts: Array = field(default_factory=lambda: np.zeros(BINS))
     zeros: float = 0.0
+    exact: Scale | None = None      # the scale at which every number is one of 256 levels
 
     def add(self, array: Array) -> None:
         values = array.reshape(-1)
@@ -80,12 +82,15 @@ def observe(simulator: Simulator, samples: Iterable[dict[str, Array]], say: Say)
     """Two passes over the samples: one for ranges, one for histograms within them."""
     selection = simulator.selection
     ranges = {group: Range() for group in selection.groups.values()}
+    levels = {group: Levels() for group in ranges}
     number = 0
     for number, sample in enumerate(samples, 1):
         say(f"calibrating: ranges, sample {number}")
         for group, array in _points(selection, sample, simulator.run(sample)):
             ranges[group].add(array)
-    histograms = {group: Histogram(*each.with_zero) for group, each in ranges.items()}
+            levels[group].add(array)
+    histograms = {group: Histogram(*each.with_zero, exact=levels[group].scale)
+                  for group, each in ranges.items()}
     for again, sample in enumerate(samples, 1):
         say(f"calibrating: histograms, sample {again} of {number}")
         for group, array in _points(selection, sample, simulator.run(sample)):

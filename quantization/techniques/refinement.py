@@ -1,88 +1,71 @@
-"""Scales moved one after the other where that brings the model's results closer to the float
-model's.
+"""Ranges chosen one after the other by what rounding a tensor does to the model's results.
 
 A tensor's own error says how well its numbers are stored, not how much that matters: clipping a few
-large ones may hurt the results, or not at all. So each range is tried a little narrower and wider.
-A change stays if it lowers the error on samples that it is chosen by, and on those that candidates
-are judged by, which have no part in the choice.
+large ones may hurt the results, or not at all. So each tensor is rounded alone, with all others and
+all weights in float, and its range made narrower from both sides while the results come closer.
+Alone, because errors of tensors hardly depend on each other and add up; and because a change in a
+model that is rounded everywhere rounds all numbers anew, which hides what it brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
-import numpy as np
-
-from ...runtime.models.compiled_model import macs_of
-from ..calibration.statistics import Say
-from ..evaluation import Evaluator
-from ..layers import widen_scales_for_bias
+from ..calibration.statistics import Histogram, Say
+from ..evaluation import FEWEST, Evaluator
 from ..parameters import Array, Parameters, Scale
-from ..selection import Selection, data_of
+from ..selection import Selection, count_macs
 
-FACTORS = (0.85, 0.93, 1.08, 1.18)      # of each side of a range
-SIGNIFICANT = 3.0                       # standard errors of a gain: there are many trials
-LEAST_LOSS = 3e-4                       # 35 dB: closer results give the same answers
-MOST_SAMPLES = 32                       # by which changes are chosen
-MOST_MACS = 3e11                        # of all trials, most of which end early
+COARSE = tuple(0.86 ** each for each in range(1, 8))    # of a side of a range
+FINE = (0.95, 1.05)                     # of the best part
+TRIALS = 6                              # of a tensor, on average: most end early
+LEAST_LOSS = 1e-4                       # 40 dB: closer results give the same answers
+MOST_SAMPLES = 64                       # by which ranges are chosen
+MOST_MACS = 3e11                        # of all trials
 
 
-def samples_to_refine(selection: Selection, parameters: Parameters,
-                      samples: Iterable[dict[str, Array]], judged: int) -> list[dict[str, Array]]:
-    """Samples to choose changes by, besides those that candidates are judged by. None, if there
-    are too few to tell luck from gain, or if the model is too large to run that often."""
-    macs = sum(macs_of(selection.graph, selection.graph.nodes[each]) for each in selection.layers)
-    trials = sum(len(list(neighbours(each))) for each in parameters.scales.values())
-    if macs * trials * judged > MOST_MACS:
-        return []
+def samples_to_refine(selection: Selection,
+                      samples: Iterable[dict[str, Array]]) -> list[dict[str, Array]]:
+    """Samples to choose ranges by; none if these are too few to tell what is rare, or the model is
+    too large to run that often."""
+    macs = count_macs(selection)
+    trials = TRIALS * len(set(selection.groups.values()))
     most = min(MOST_SAMPLES, int(MOST_MACS / max(macs * trials, 1)))
-    found = list(islice(iter(samples), judged, judged + most))
-    return found if len(found) >= judged else []
+    found = list(islice(iter(samples), most))
+    return found if len(found) >= FEWEST else []
 
 
-def neighbours(scale: Scale) -> Iterator[Scale]:
-    """A range with one side a little narrower or wider."""
-    for factor in FACTORS:
-        if scale.high > 0:
-            yield Scale.from_range(scale.low, factor * scale.high)
-        if scale.low < 0:
-            yield Scale.from_range(factor * scale.low, scale.high)
+def refine_ranges(histograms: Mapping[str, Histogram], evaluator: Evaluator,
+                  say: Say) -> dict[str, Scale]:
+    """The scale of each group. What is exact stays so."""
+    found = {}
+    for number, (group, each) in enumerate(histograms.items(), 1):
+        say(f"refining range {number} of {len(histograms)}")
+        start = each.exact or Scale.from_range(each.low, each.high)
+        found[group] = start if each.exact or each.is_constant else _narrow(group, start, evaluator)
+    return found
 
 
-def refine_scales(parameters: Parameters, chosen_by: Evaluator, judged_by: Evaluator,
-                  say: Say) -> Parameters:
-    """Go through all groups of tensors once."""
-    selection = judged_by.simulator.selection
-    losses, judged = chosen_by.losses(parameters), judged_by.losses(parameters)
-    for number, group in enumerate(parameters.scales, 1):
-        say(f"refining scale {number} of {len(parameters.scales)}")
-        for scale in list(neighbours(parameters.scales[group])):
-            candidate = with_scale(selection, parameters, group, scale)
-            found = chosen_by.losses(candidate, losses)
-            if is_gain(losses, found):
-                other = judged_by.losses(candidate, judged)
-                if other.sum() < judged.sum():
-                    parameters, losses, judged = candidate, found, other
-    return parameters
+def _narrow(group: str, scale: Scale, evaluator: Evaluator) -> Scale:
+    """The best range of a group among parts of all of it: first from above, then from below. The
+    error need not fall and rise only once, since every part rounds numbers anew."""
+    losses = evaluator.losses(alone(group, scale))
+    for sides in ((0, 1), (1, 0)):
+        whole, best = scale, 1.0
+        for parts in (COARSE, FINE):
+            for part in [min(best * each, 1.0) for each in parts]:
+                low, high = (each * (part if side else 1) for each, side in zip(
+                    (whole.low, whole.high), sides, strict=True))
+                tried = Scale.from_range(low, high)
+                if tried == scale:
+                    continue
+                found = evaluator.losses(alone(group, tried), losses)
+                if found.sum() < losses.sum():
+                    scale, losses, best = tried, found, part
+    return scale
 
 
-def is_gain(before: Array, after: Array) -> bool:
-    """Whether what samples gain is more than chance: any change of a scale rounds all numbers
-    anew, for better or worse."""
-    if not np.isfinite(after).all():
-        return False
-    gains = before - after
-    return bool(gains.mean() > SIGNIFICANT * gains.std() / np.sqrt(len(gains)))
-
-
-def with_scale(selection: Selection, parameters: Parameters, group: str,
-               scale: Scale) -> Parameters:
-    """Parameters with another scale for a group. The biases of layers that read it count in
-    products of both scales, and must still fit."""
-    readers = [layer for layer in parameters.weights if selection.groups.get(
-        data_of(selection.graph.nodes[layer].operation)) == group]      # type: ignore[arg-type]
-    changed = {layer: widen_scales_for_bias(parameters.weights[layer], scale) for layer in readers}
-    return replace(parameters.with_weights(changed),
-                   scales={**parameters.scales, group: scale})
+def alone(group: str, scale: Scale) -> Parameters:
+    """All float, but for one group."""
+    return Parameters({group: scale}, {})

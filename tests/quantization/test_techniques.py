@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from microtron.base.errors import MicrotronError
+from microtron.quantization.calibration.levels import Levels
 from microtron.quantization.calibration.ranges import METHODS, choose_scale, squared_error
 from microtron.quantization.calibration.statistics import Histogram
 from microtron.quantization.options import QuantizeOptions
@@ -46,6 +47,44 @@ def test_the_error_of_a_histogram_is_that_of_its_numbers():
         scale = Scale.from_range(low, high)
         true = float(np.mean(np.square(values - scale.fake_quantize(values))))
         assert squared_error(histogram, low, high) == pytest.approx(true, rel=0.05)
+
+
+@pytest.mark.parametrize(("step", "low", "high"), [
+    (1.0, 0, 255), (1 / 255, 3, 250), (0.584703, -128, 127), (0.584703, -90, 40), (2.0, 0, 1),
+    (0.25, -200, 0), (1e-6, -1, 1), (3e4, -7, 12)])
+def test_multiples_of_a_step_are_exact(step, low, high):
+    values = (np.float32(step) * np.arange(low, high + 1)).astype(np.float32)
+    levels = Levels()
+    for part in np.array_split(np.random.default_rng(0).permutation(np.tile(values, 40)), 7):
+        levels.add(part)
+    scale = levels.scale
+    assert scale is not None
+    assert -128 <= scale.zero <= 127
+    np.testing.assert_allclose(scale.fake_quantize(values), values, rtol=1e-5, atol=1e-5 * step)
+    below = round(min(values.min(), 0) / scale.scale) + scale.zero + 128
+    above = 127 - scale.zero - round(max(values.max(), 0) / scale.scale)
+    assert min(below, above) >= 0
+    assert abs(below - above) <= 1 if low < 0 < high else 0 in (below, above)
+    within = Scale.from_range(values.min(), values.max()).scale
+    assert scale.scale <= 2.1 * within          # no range is wasted on few levels
+
+
+@pytest.mark.parametrize("values", [
+    np.random.default_rng(0).normal(0, 1, 5000), np.random.default_rng(0).normal(0, 1, 20),
+    np.arange(257), np.arange(256) + 0.5, np.zeros(9), np.array([1e-12]), np.arange(-200, 56) / 7
+    + np.where(np.arange(256) == 9, 0.02, 0)])
+def test_other_numbers_have_no_step(values):
+    levels = Levels()
+    levels.add(values.astype(np.float32))
+    assert levels.scale is None
+
+
+def test_the_larger_a_model_the_fewer_samples_judge_candidates():
+    counts = [QuantizeOptions().count_judged(macs, random=False)
+              for macs in (0, 10 ** 6, 10 ** 8, 10 ** 10)]
+    assert counts == [64, 64, 40, 16]
+    assert QuantizeOptions().count_judged(0, random=True) == 16
+    assert QuantizeOptions(judged_samples=3).count_judged(10 ** 6, random=False) == 3
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 1e-30), (-3, -1), (2, 5), (-1, 2)])
