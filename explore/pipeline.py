@@ -210,8 +210,12 @@ def _merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
         read = _blocks_in_a_run(form, "data", _knob(knobs, "depth"), inputs)
         written = _blocks_in_a_run(form, "output", together, outputs)
     elif isinstance(form, DepthwiseForm):
-        read, written = (min(_ways(form, name), _knob(knobs, "blocks"))
-                         for name in ("data", "output"))
+        blocks, config = _knob(knobs, "blocks"), form.config
+        read, written = (min(_ways(form, name), blocks) for name in ("data", "output"))
+        if config.inp_groups == 1 and blocks < _ways(form, "data"):
+            # Channels that do not fill a tile of memory: those of the chip are loaded one by one.
+            positions = steps.inp / (_ways(form, "data") * config.batch * config.depthwise_lanes)
+            steps, read = replace(steps, runs=blocks * positions), 1
     else:
         return steps
     return replace(steps, runs=np.maximum(1, steps.runs / read),

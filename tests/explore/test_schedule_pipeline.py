@@ -6,12 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from microtron import Conv2d
+from microtron import Config, Conv2d, Depthwise
 from microtron.explore.dataset import Design
 from microtron.explore.features import estimate_of
 from microtron.explore.layer_sources import sample_layers
 from microtron.explore.measure import measure_schedules
 from microtron.explore.pipeline import PARTS, _image_shares, pipeline_of
+from microtron.explore.points import LayerPoint
+from microtron.explore.predictor import best_schedule
 from microtron.explore.sampling import sample_configs
 from microtron.isa.memory_timing import MemoryTiming
 
@@ -59,3 +61,15 @@ def test_what_is_padded_is_not_loaded(rows, columns, share):
     assert _image_shares(layer, knobs, (0, 0)) == pytest.approx(share)
     plain = replace(layer, pad=(0, 0, 0, 0), height=10, width=10)
     assert _image_shares(plain, knobs, (0, 0)) == (1, 1)
+
+
+def test_channels_that_do_not_fill_a_tile_of_memory_are_loaded_tile_by_tile():
+    """Eight channels in tiles of 16: a burst for each four of them at each position."""
+    config = Config(batch=4, block_in=4, block_out=16, bus_bits=256, reads_in_flight=2,
+                    wgt_bytes=1 << 14, inp_bytes=1 << 14, acc_bytes=1 << 16, out_bytes=1 << 14,
+                    uop_bytes=1 << 12)
+    layer = Depthwise(height=28, width=28, channels_in=8, channels_out=8, pad=1)
+    point = LayerPoint(layer, config, MEMORIES[0], best_schedule(layer, config, MEMORIES[0]))
+    [(_, measured)] = measure_schedules([point])
+    assert measured["cycles"] > 3 * estimate_of(point)
+    assert pipeline_of(point)["cycles"] == pytest.approx(measured["cycles"], rel=0.3)
