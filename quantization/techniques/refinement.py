@@ -20,7 +20,7 @@ from ..selection import Selection, count_macs
 COARSE = tuple(0.86 ** each for each in range(1, 8))    # of a side of a range
 FINE = (0.95, 1.05)                     # of the best part
 TRIALS = 6                              # of a tensor, on average: most end early
-LEAST_LOSS = 1e-4                       # 40 dB: closer results give the same answers
+LEAST_LOSS = 3e-4                       # 35 dB: closer results give the same answers
 MOST_SAMPLES = 64                       # by which ranges are chosen
 MOST_MACS = 3e11                        # of all trials
 
