@@ -2,14 +2,17 @@
 simulator's memory is fitted to the cycles that they took.
 
     python benchmarks/board_memory.py --board ulx3s --config tiny
+    python benchmarks/board_memory.py --board ecpix5 --config tiny --accelerator-mhz 75 --runs 1
 
-Prints `[memory.timing]` for the board's file. A minute or two to compile the system, once, and some
+Prints `[memory.timing]` for the board's file. With --accelerator-mhz, the accelerator has a clock
+of its own, and cycles are of that clock. A minute or two to compile the system, once, and some
 minutes for keyword spotting, if `$MICROTRON_MODELS` has it.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ import microtron
 from microtron.base.arrays import Array
 from microtron.boards.facts.board import Board
 from microtron.boards.facts.catalogue import find_board as board_of
+from microtron.boards.facts.clocks import check_clock
 from microtron.boards.facts.processors import soft_processor
 from microtron.boards.firmware.image import build_image
 from microtron.boards.soc.simulation.memory_timing_fit import (
@@ -70,28 +74,28 @@ def dense() -> Graph:
     return builder.graph(("y",))
 
 
-def measure(model: Model, board: Board, line: SimulatedBoard) -> Measured:
+def measure(model: Model, board: Board, line: SimulatedBoard, runs: int) -> Measured:
     """The cycles of a network in the system, on average."""
     if soft_processor(board) is None:
-        cycles = run_by_host(model, board, line)
+        cycles = run_by_host(model, board, line, runs)
     else:
         network = BoardNetwork(Monitor(line), build_image(model, board).content)
         inputs: dict[str, Array] = {name: np.zeros(type_.shape, type_.dtype)
                                     for name, type_ in model.inputs.items()}
         cycles = [network.run(inputs, timeout=TIMEOUT, patience=PATIENCE)[1].accelerator_cycles
-                  for _ in range(RUNS)]
+                  for _ in range(runs)]
     print(f"{model.name}: {', '.join(map(str, cycles))} cycles", flush=True)
-    return Measured(model.programs, round(sum(cycles) / RUNS))
+    return Measured(model.programs, round(sum(cycles) / runs))
 
 
-def run_by_host(model: Model, board: Board, line: SimulatedBoard) -> list[int]:
+def run_by_host(model: Model, board: Board, line: SimulatedBoard, runs: int) -> list[int]:
     """The programs of a network alone: the time that they take does not depend on their inputs."""
     device = BoardDevice(model.config, place=f"board:{board.name}@/dev/simulated",
                          link=SimulatedLink(board, line))
-    cycles = [0] * RUNS
+    cycles = [0] * runs
     for program in model.programs:
         device.load(program)
-        for number in range(RUNS):
+        for number in range(runs):
             taken = device.run().cycles
             assert taken is not None            # this device counts them
             cycles[number] += taken
@@ -102,13 +106,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--board", default="ulx3s")
     parser.add_argument("--config", default="tiny")
+    parser.add_argument("--accelerator-mhz", type=float, metavar="MHZ",
+                        help="the accelerator's own clock (default: as the board's file says)")
+    parser.add_argument("--runs", type=int, default=RUNS, metavar="N",
+                        help=f"of each network (default: {RUNS})")
     arguments = parser.parse_args()
+    if arguments.runs < 1:
+        parser.error(f"--runs is {arguments.runs}, but must be 1 or more")
     board, config = board_of(arguments.board), load_config(arguments.config)
+    if arguments.accelerator_mhz is not None:
+        board = replace(board, clock=replace(
+            board.clock, accelerator_hz=round(1e6 * arguments.accelerator_mhz)))
+        check_clock(board, board.name)
     line = SimulatedBoard(board, config)
     files = [DIGITS, *(path for path in real_models() if path.name == KEYWORDS)]
     models = [microtron.compile(dense(), config),
               *(microtron.compile(path, config) for path in files)]
-    runs = [measure(model, board, line) for model in models]
+    runs = [measure(model, board, line, arguments.runs) for model in models]
     starts = SINGLE_STARTS if is_small(board) else STARTS
     timing = fit_timing(runs, min(starts, key=lambda each: worst_error(runs, each)))
     for model, run in zip(models, runs, strict=True):
