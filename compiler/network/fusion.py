@@ -64,14 +64,17 @@ def _is_faster(kernels: KernelSearch, task: Task, before: list[Task],
     """Whether tasks together are estimated to take fewer cycles than apart, and fit. A depthwise
     and a pointwise convolution may also keep the busiest engine busy for less time together: what
     both wait for at their beginning, other layers of a stream hide. If an addition follows, it
-    could be part of the second instead: `residual` is it alone and so."""
+    could be part of the second instead: `residual` is it alone and so. An average adds on the ALU
+    where it is joined: with few lanes, the bound tells that this is slower in a stream."""
     try:
         faster = kernels.estimate(task.spec) < sum(kernels.estimate(each.spec) for each in before)
     except CompileError:
         return False                            # does not fit, together or alone
+    together = kernels.bound_of(task.spec)
+    if isinstance(task.spec, AveragedConv2d):
+        return faster and together <= sum(kernels.bound_of(each.spec) for each in before)
     if not isinstance(task.spec, Separable) or (faster and residual is None):
         return faster
-    together = kernels.bound_of(task.spec)
     if residual is not None:
         addition, joined = residual
         together += kernels.bound_of(addition.spec)

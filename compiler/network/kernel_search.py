@@ -124,6 +124,15 @@ class KernelSearch:
             if candidate.knobs != kernel.knobs:
                 yield from self._compile_scheduled(form, candidate.knobs)
 
+    def whole_kernel(self, kernel: Kernel) -> Iterator[Kernel]:
+        """The kernel of one that has half of every scratchpad with all of it, if that is compiled
+        already and its tensors lie the same way."""
+        form = kernel.form
+        whole = self.kernels.get((form.description, False, False))
+        if form.config != self.config and whole is not None and (
+                whole.form.layouts == form.layouts):
+            yield whole
+
     def _compile_scheduled(self, form: Form, knobs: object) -> Iterator[Kernel]:
         """The kernel of a form with these knobs, if it can be compiled: there may be too many
         instructions, or no room."""

@@ -4,7 +4,10 @@ on the bus."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 
 from ...operators.kernel import Kernel, KernelKey
 from ..groups import Group
@@ -18,14 +21,19 @@ ROUNDS = (3, 4)             # schedules of each kind of layer, as long as trials
 
 def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
     """The group with other schedules for some layers, where the whole stream is faster with them.
-    Layers of one kind change together; those that take longest are tried first."""
+    Layers of one kind change together; those that take longest are tried first.
+    Last, layers with half of every scratchpad get all of it."""
     if not kernels.can_tune(layer.kernel for layer in group.layers):
         return group
     trials, tried = 0, {layer.kernel.key for layer in group.layers}
-    for most in ROUNDS:
+    ways: list[Callable[[Kernel], Iterator[Kernel]]] = [
+        *(partial(kernels.alternatives, most=most) for most in ROUNDS),
+        kernels.whole_kernel]
+    for others_of in ways:
         for kernel in _kernels_by_cycles(group, kernels):
-            for other in kernels.alternatives(kernel, most):
-                if other.key in tried:
+            for other in others_of(kernel):
+                if other.key in tried or (other.form.config != kernel.form.config
+                                          and _shares_scratchpads(group, kernel)):
                     continue
                 if trials == MOST_TRIALS:
                     return group
@@ -38,6 +46,12 @@ def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
                 if linker.fastest(group, trial) is trial:
                     group, kernel = trial, other
     return group
+
+
+def _shares_scratchpads(group: Group, kernel: Kernel) -> bool:
+    """Whether a layer with this kernel runs at the same time as another."""
+    return any(first.with_next and kernel.key in (first.kernel.key, second.kernel.key)
+               for first, second in pairwise(group.layers))
 
 
 def _kernels_by_cycles(group: Group, kernels: KernelSearch) -> list[Kernel]:

@@ -19,7 +19,7 @@ from microtron.compiler.network.compile_network import compile_network
 from microtron.compiler.network.network import AcceleratorStep, Decision, HostStep, Where
 from microtron.compiler.operators.convolution.conv2d import Conv2d
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
-from microtron.isa.config import small, tiny
+from microtron.isa.config import base, small, tiny
 from microtron.isa.instructions import Rounding
 from microtron.isa.memory_timing import MemoryTiming
 from microtron.isa.verification.verifier import verify
@@ -147,12 +147,23 @@ def test_the_average_of_an_image_is_part_of_its_convolution():
     layers.builder.add("mean", Pool(x="conv", kind=PoolKind.AVERAGE, kernel=(9, 8),
                                     channel_axis=3, raw=True, rounding=Rounding.AWAY))
     graph = layers.builder.graph(("mean",))
-    network = compile_network(graph, small)
+    network = compile_network(graph, replace(small, vector_cycles=1))
     assert network.decisions["conv"] == Decision(Where.FUSED, "mean")
     step, = network.steps
     assert [layer.node for layer in step.layers] == ["mean"]
     given = inputs_for(graph)
     assert (execute(network, given, "cycle")["mean"] == evaluate_all(graph, given)["mean"]).all()
+
+
+def test_an_average_stays_apart_where_the_alu_is_the_slower_engine():
+    """With its convolution, the ALU adds all pixels; apart, the MAC array does."""
+    layers = Layers((1, 25, 5, 64), 3)
+    layers.conv("conv", "x", 64, 1)
+    layers.builder.add("mean", Pool(x="conv", kind=PoolKind.AVERAGE, kernel=(25, 5),
+                                    channel_axis=3, raw=True, rounding=Rounding.AWAY))
+    graph = layers.builder.graph(("mean",))
+    lanes = [compile_network(graph, replace(base, vector_cycles=cycles)) for cycles in (2, 4)]
+    assert [each.decisions["conv"].where for each in lanes] == [Where.FUSED, Where.ACCELERATOR]
 
 
 def separate():

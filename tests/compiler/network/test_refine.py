@@ -69,3 +69,26 @@ def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
     halves = [each for each in tried if each.form.config.acc_bytes < small.acc_bytes]
     assert halves
     assert all(each.program.config == small for each in tried)
+
+
+def test_layers_alone_get_all_of_the_scratchpads_again(monkeypatch):
+    """Kernels with halves are tried whole, but for those that run at the same time as another."""
+    found = []
+    whole_kernel = KernelSearch.whole_kernel
+
+    def watch(self, kernel):
+        for each in whole_kernel(self, kernel):
+            found.append((kernel, each))
+            yield each
+
+    monkeypatch.setattr(KernelSearch, "alternatives", lambda self, kernel, most: ())
+    monkeypatch.setattr(KernelSearch, "whole_kernel", watch)
+    monkeypatch.setattr(overlap, "pair_neighbours", lambda group, layers, linker: group)
+    costs = iter(range(1 << 19, 0, -1))
+    graph = chain()
+    network = compile_network(graph, small, cost=lambda program: next(costs))
+    assert found
+    assert all(half.form.config.acc_bytes < whole.form.config.acc_bytes for half, whole in found)
+    given = {"x": np.random.default_rng(2).integers(-128, 128, (1, 6, 6, 8)).astype(np.int8)}
+    right = evaluate_all(graph, given)["conv3"]
+    assert (execute(network, given, "functional")["conv3"] == right).all()
