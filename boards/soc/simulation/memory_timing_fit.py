@@ -16,7 +16,8 @@ from ....runtime.devices.cycle import CycleDevice
 
 # What may change, and by how much at once, coarse steps first.
 STEPS = {"cycles_per_beat": (1,), "turn": (1,), "read_latency": (8, 2, 1),
-         "write_latency": (8, 2, 1), "stalls": (32, 8, 2)}
+         "write_latency": (8, 2, 1), "stalls": (32, 8, 2), "reads": (1,), "writes": (1,)}
+TRIED = 4                       # starts from which the search goes downhill
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,15 @@ def simulate_cycles(program: Program, timing: MemoryTiming) -> int:
     return cycles
 
 
-def fit_timing(runs: Sequence[Measured], start: MemoryTiming) -> MemoryTiming:
-    """The memory with which the largest error is smallest, looked for from `start` downhill."""
+def fit_timing(runs: Sequence[Measured], *starts: MemoryTiming) -> MemoryTiming:
+    """The memory with which the largest error is smallest, looked for downhill from the nearest
+    of some starts: each ends in a hollow of its own."""
+    nearest = sorted(starts, key=lambda each: worst_error(runs, each))[:TRIED]
+    return min((_descend(runs, each) for each in nearest),
+               key=lambda each: worst_error(runs, each))
+
+
+def _descend(runs: Sequence[Measured], start: MemoryTiming) -> MemoryTiming:
     best, error = start, worst_error(runs, start)
     while True:
         nearest = min(_neighbours(best), key=lambda each: worst_error(runs, each))

@@ -38,6 +38,14 @@ def test_the_fit_predicts_what_was_measured(runs):
     assert worst_error(runs, fit_timing(runs, start)) <= 0.005
 
 
+def test_the_fit_is_the_best_of_those_from_all_starts(runs):
+    few = replace(RIGHT, reads=1)
+    slow = [replace(each, cycles=simulate_cycles(each.programs[0], few)) for each in runs]
+    far = replace(RIGHT, cycles_per_beat=7, stalls=0)
+    assert worst_error(slow, fit_timing(slow, far)) > 0.005
+    assert worst_error(slow, fit_timing(slow, far, few)) == 0
+
+
 def test_settings_are_lines_of_a_boards_file():
     assert format_settings(RIGHT) == ("read_latency = 21\nwrite_latency = 9\ncycles_per_beat = 4\n"
                                "stalls = 20")
