@@ -112,9 +112,9 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ('options = ["SLEWRATE=FAST"]', 'options = "FAST"', "options is 'FAST', but must be a list"),
     ("[clock]", "clock = 3\n[other]", "there is no 'other'"),
     ("[routed]", "[routed]\nsmall = -1", "routed: small is -1, but must be a number above"),
-    ("read_latency = 16", "read_latency = 0",
+    ("read_latency = 15", "read_latency = 0",
      "memory: read_latency is 0, but must be an integer from 1 to 10000"),
-    ("read_latency = 16", "latency = 9", "there is no 'latency'"),
+    ("read_latency = 15", "latency = 9", "there is no 'latency'"),
     ("[clock]", "[clock", "not TOML"),
 ])
 def test_a_wrong_fact_is_named_with_its_file(tmp_path, old, new, complaint):
