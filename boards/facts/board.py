@@ -2,6 +2,7 @@
 
     title, flow, part, cpu, preset, load        what it is, how it is built, and how it is loaded
     cpu_mhz             the clock of a hard processor; a soft one has the design's
+    like                a board that comes with the kit; the file says only what differs
     [clock]             the oscillator's pin, and the frequency that the design is to run at
     [memory]            what the accelerator works in; [memory.timing] how it behaves, measured
     [resources]         of the part, where parts.toml does not have it
@@ -23,7 +24,7 @@ from ...isa.config import PRESETS
 from ...isa.memory_timing import MemoryTiming
 from .errors import BoardError
 from .ethernet import Ethernet, read_ethernet
-from .toml_table import TomlTable, read_toml
+from .toml_table import TomlTable, merge_tables, read_toml
 
 FLOWS = ("ecp5", "gowin", "zynq", "vivado", "quartus")
 MEMORIES = ("none", "sdr", "ddr3", "processor")     # the last: a hard processor has it
@@ -31,6 +32,7 @@ MEMORIES = ("none", "sdr", "ddr3", "processor")     # the last: a hard processor
 RESOURCES = {"lut": "LUTs", "register": "registers", "dsp": "multipliers", "bram": "blocks of RAM"}
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 PARTS = Path(__file__).parent / "parts.toml"
+KIT = Path(__file__).parent / "files"               # boards that come with the kit
 MOST_HZ = 1_000_000_000
 
 
@@ -105,7 +107,7 @@ def load_board(path: Path) -> Board:
         raise BoardError(f"{path}: a board is named by its file, in small letters, digits, - and _")
     known = ("title", "flow", "part", "cpu", "cpu_mhz", "preset", "load", "clock", "memory",
              "resources", "pins", "routed", "ethernet")
-    facts = TomlTable(read_toml(path), str(path), known)
+    facts = TomlTable(_read_facts(path), str(path), known)
     routed = facts.inner("routed", PRESETS)
     return Board(
         name=path.stem, title=facts.text("title"), flow=facts.text("flow", choices=FLOWS),
@@ -115,6 +117,20 @@ def load_board(path: Path) -> Board:
         routed={name: routed.positive(name) for name in routed.table},
         ethernet=read_ethernet(facts),
         cpu_mhz=facts.positive("cpu_mhz") if "cpu_mhz" in facts.table else None)
+
+
+def _read_facts(path: Path) -> PlainData:
+    """What a file says, and where it is `like` another board, what that says of the rest. What was
+    measured there is not taken over."""
+    table = read_toml(path)
+    if "like" not in table:
+        return table
+    name = TomlTable(table, str(path)).text("like", choices=[
+        each.stem for each in KIT.glob("*.toml")])
+    other = _read_facts(KIT / f"{name}.toml")
+    other.pop("routed", None)
+    other["memory"].pop("timing", None)
+    return merge_tables(other, {key: table[key] for key in table if key != "like"})
 
 
 def read_part(facts: TomlTable) -> Part:

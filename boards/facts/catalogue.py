@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ...base.checked_values import quote
 from ...base.near_misses import near
-from .board import Board, load_board
+from .board import KIT, Board, load_board
 from .checks import check_board
 from .errors import BoardError
 
-FILES = Path(__file__).parent / "files"
+FILES = KIT
 
 
 def board_names() -> list[str]:

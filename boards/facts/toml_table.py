@@ -24,6 +24,15 @@ def read_toml(path: Path) -> PlainData:
         raise BoardError(f"{path}: not TOML: {reason}") from None
 
 
+def merge_tables(table: PlainData, changes: PlainData) -> PlainData:
+    """A table with others of its values; tables in it are merged in the same way."""
+    merged = dict(table)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(table.get(key), dict)
+        merged[key] = merge_tables(table[key], value) if both else value
+    return merged
+
+
 class TomlTable:
     """One table, whose keys are known in advance."""
 

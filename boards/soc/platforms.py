@@ -125,7 +125,9 @@ class Clocks(LiteXModule):
             self.cd_sys2x = ClockDomain("sys2x")
             self.pll.create_clkout(self.cd_sys2x, 2 * hz)
             self.pll.create_clkout(self.cd_chip, 2 * hz, phase=180, with_reset=False)
-            # Without it nextpnr takes the system's frequency for this clock, too.
+            # Without it nextpnr takes the system's frequency for this clock, too. Yosys drops this
+            # name of the net unless it is to keep it, and nextpnr ignores what has no net.
+            self.cd_sys2x.clk.attr.add("keep")
             platform.add_platform_command(format_constraint(2 * hz), clk=self.cd_sys2x.clk)
         else:
             self.pll.create_clkout(self.cd_chip, hz, phase=90, with_reset=False)

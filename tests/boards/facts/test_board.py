@@ -73,6 +73,37 @@ def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_pat
                                                       preset="small")
 
 
+def test_a_board_that_is_like_another_says_only_what_differs(tmp_path):
+    """What was measured on the other one is not its own."""
+    mine = find_board(str(write(tmp_path, """
+like = "ulx3s"
+title = "Mine"
+[clock]
+accelerator_hz = 80_000_000
+[pins.serial]
+tx = "L5"
+""")))
+    theirs = find_board("ulx3s")
+    assert mine.pins["serial"]["tx"].places == ("L5",)
+    assert mine.pins["serial"]["rx"] == theirs.pins["serial"]["rx"]
+    assert theirs.routed
+    assert theirs.memory.timing is not None
+    assert replace(mine, pins=theirs.pins) == replace(
+        theirs, name="mine", title="Mine", routed={}, memory=replace(theirs.memory, timing=None),
+        clock=replace(theirs.clock, accelerator_hz=80_000_000))
+
+
+@pytest.mark.parametrize(("text", "complaint"), [
+    ('like = "ulx3"', "mine.toml: like is 'ulx3'; did you mean ulx3s?"),
+    ("like = 3", "mine.toml: like is 3, but must be a text"),
+    ('like = "ulx3s"\nmemory = 5', "mine.toml: memory is 5, but must be a table"),
+    ('like = "ulx3s"\n[memory]\nrates = 2', "mine.toml: memory: there is no 'rates'; did you"),
+])
+def test_a_board_is_like_one_that_there_is(tmp_path, text, complaint):
+    with pytest.raises(BoardError, match=re.escape(complaint)):
+        load_board(write(tmp_path, text))
+
+
 def test_only_the_bitstream_is_replaced_in_the_command_that_loads_it(tmp_path):
     """A shell has braces of its own."""
     command = "${HOME}/bin/load --try {1,2} {bitstream} {foo}"

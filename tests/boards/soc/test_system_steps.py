@@ -72,7 +72,8 @@ def test_an_accelerator_with_a_clock_of_its_own_has_a_pll_and_a_constraint(tmp_p
 
 
 def test_memory_at_twice_the_clock_has_a_constraint_of_its_own(tmp_path):
-    """nextpnr would take the system's frequency for it."""
+    """nextpnr would take the system's frequency for it. Its net has other names, of which Yosys
+    keeps one."""
     board = board_of("ulx3s")
     twice = replace(board, memory=replace(board.memory, rate="1:2"))
     system = next(step for step in gateware_steps(twice, tiny) if step.name == "system")
@@ -81,6 +82,7 @@ def test_memory_at_twice_the_clock_has_a_constraint_of_its_own(tmp_path):
     clock, = re.findall(r'FREQUENCY NET "(\w+)" 100.0000 MHz;', pins)
     verilog = (tmp_path / "soc.v").read_text()
     assert re.search(rf"@\(posedge {clock}\)", verilog)
+    assert re.search(rf'\(\* keep = "true" \*\)\s*wire\s+{clock};', verilog)
 
 
 def test_the_simulation_has_the_memory_itself_and_no_pins(tmp_path):
