@@ -25,12 +25,14 @@ class AluSteps:
 
 def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
                           single_sums: bool = False, parameters_ahead: int = 0,
+                          downwards: bool = False,
                           between: AluSteps | None = None) -> tuple[Schedule, Tensor, Tensor]:
     """A schedule in which sums, results and the output are computed box by box, with channel
     blocks in the outer loops; how the sums of a box are computed is left to the template. Results
     are requantized and stored as a whole, or block by block. Sums and results have two buffers
-    each, or one. Parameters come after the operands of the first sums, or ahead of them into so
-    many buffers. Returns the schedule, the weights on the chip, and the sums."""
+    each, or one. Boxes follow one another along rows, or `downwards`. Parameters come after the
+    operands of the first sums, or ahead of them into so many buffers. Returns the schedule, the
+    weights on the chip, and the sums."""
     plan = Schedule(form.output)
     inside = plan.cache_write(form.output, form.result_scope)
     parameters = _cache_parameters(plan, form.parameters, inside, between)
@@ -46,22 +48,24 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
     o_far, o_near = last.split(o, knobs.blocks)
     y_far, y_near = last.split(y, knobs.rows)
     x_far, x_near = last.split(x, knobs.columns)
-    last.reorder(*(far for far, _ in split), o_far, n, y_far, x_far,
+    boxes = (x_far, y_far) if downwards else (y_far, x_far)
+    step = boxes[-1]
+    last.reorder(*(far for far, _ in split), o_far, n, *boxes,
                  *(near for _, near in split), o_near, y_near, x_near, b, j)
-    for stage, axis in ((plan[sums], x_far), (plan[inside], o_near if one_by_one else x_far)):
+    for stage, axis in ((plan[sums], step), (plan[inside], o_near if one_by_one else step)):
         stage.compute_at(last, axis)
         if not single_sums:
             stage.double_buffer(axis)
-    plan[parameters].compute_at(last, o_far if parameters_ahead else x_far)
+    plan[parameters].compute_at(last, o_far if parameters_ahead else step)
     plan[parameters].keep(parameters_ahead or 2)
     if not parameters_ahead:
         load_after(plan, parameters, sums)
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
     for loaded in (form.padded, weights, parameters):
         plan[loaded].dma(plan[loaded].leaves[0])
-    last.dma(y_near if one_by_one else last.leaves[last.leaves.index(x_far) + 1])
+    last.dma(y_near if one_by_one else last.leaves[last.leaves.index(step) + 1])
     if between is not None:
-        _run_on_alu(plan, last, x_far, between)
+        _run_on_alu(plan, last, step, between)
     return plan, weights, sums
 
 

@@ -9,6 +9,10 @@ and takes patches of the result, too:
 What remains is an ordinary convolution with more channels and fewer taps, and without a border. Its
 weights are those of the taps that a result sees, and zeros. A kernel of 3 × 3 over groups of 4
 channels takes 4 tile products for 2 × 2 results, instead of 9 for results of four groups.
+
+Patches of the input may overlap: along an axis, a patch can have all pixels that its results see.
+Five rows of three channels then fill a tile for three rows of a 3 × 3 kernel's results, and all
+pixels of a window fill tiles where one has 40 channels.
 No other operator reads or writes such tiles: this is for layers between a host and a host.
 """
 
@@ -34,14 +38,16 @@ from .first_layer import candidates as folds_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 16, 32)      # of patches of the result, along an axis
 PAIR = 2                                # pixels of more channels than a tile has lanes
-MOST_PATCHES = 2                        # whose schedules are looked at
+MOST_LANES = 512                        # of patches that overlap
+MOST_PATCHES = 3                        # whose schedules are looked at
 
 SpecT = TypeVar("SpecT", bound=Conv2d)
 
 
 @dataclass(frozen=True)
 class Patch:
-    """Pixels of the input that share tiles, and results that do."""
+    """Pixels of the input that share tiles, and results that do. Patches of the input overlap where
+    they have all pixels that their results see, and other patches have some of them, too."""
 
     inputs: tuple[int, int]
     outputs: tuple[int, int]
@@ -68,6 +74,7 @@ class Along:
     """One axis of a convolution of patches."""
 
     size: int           # patches of the input
+    step: int           # pixels from one of them to the next
     before: int         # patches of border
     after: int
     taps: int
@@ -78,15 +85,22 @@ class Along:
 def along(spec: Conv2d, axis: int, pixels: int, results: int) -> Along:
     """Patches along an axis. A border of whole patches is none of the host's."""
     inside, pad, stride = (spec.height, spec.width)[axis], spec.pad[2 * axis], spec.stride[axis]
-    reach = (results - 1) * stride + spec.reach(axis)
+    reach, outputs = seen(spec, axis, results), blocks_of(spec.out_shape[axis], results)
+    if results * stride % pixels:
+        assert pixels == reach, "patches that overlap have all that their results see"
+        return Along(outputs, results * stride, 0, 0, 1, 1, outputs)
     taps, step = blocks_of(reach, pixels), results * stride // pixels
-    outputs = blocks_of(spec.out_shape[axis], results)
     size = (outputs - 1) * step + taps
     before = pad // pixels
     if pad % pixels or size <= before:              # the latter sees nothing but the border
-        return Along(size, 0, 0, taps, step, outputs)
+        return Along(size, pixels, 0, 0, taps, step, outputs)
     own = min(blocks_of(inside, pixels), size - before)
-    return Along(own, before, size - before - own, taps, step, outputs)
+    return Along(own, pixels, before, size - before - own, taps, step, outputs)
+
+
+def seen(spec: Conv2d, axis: int, results: int) -> int:
+    """Pixels that so many neighbouring results see."""
+    return (results - 1) * spec.stride[axis] + spec.reach(axis)
 
 
 def patch_convolution(spec: SpecT, patch: Patch) -> SpecT:
@@ -134,8 +148,10 @@ class PatchedForm(RearrangedForm):
 
     def _data_stage(self) -> Stage:
         image, (rows, columns) = self.image, self.patch.inputs
+        down, across = (along(image, axis, *each).step for axis, each in enumerate(
+            zip(self.patch.inputs, self.patch.outputs, strict=True)))
         return _patch_stage((image.images, image.channels_in, image.height, image.width),
-                            groups_of(image), self.patch.inputs,
+                            groups_of(image), self.patch.inputs, (down, across),
                             (self.spec.height, self.spec.width),
                             (self.spec.pad[0] * rows - image.pad[0],
                              self.spec.pad[2] * columns - image.pad[2]), image.zero_point_in)
@@ -143,7 +159,7 @@ class PatchedForm(RearrangedForm):
     def _output_stage(self) -> Stage:
         image = self.image
         return _patch_stage((image.images, image.channels_out, *image.out_shape), groups_of(image),
-                            self.patch.outputs, self.spec.out_shape, (0, 0), 0)
+                            self.patch.outputs, self.patch.outputs, self.spec.out_shape, (0, 0), 0)
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         spec = self.spec
@@ -163,12 +179,13 @@ class PatchedForm(RearrangedForm):
 
 
 def _patch_stage(shape: tuple[int, int, int, int], groups: int, patch: tuple[int, int],
-                 size: tuple[int, int], starts: tuple[int, int], fill: int) -> Stage:
+                 steps: tuple[int, int], size: tuple[int, int], starts: tuple[int, int],
+                 fill: int) -> Stage:
     """(n, channel, y, x) → (n, group, i, j, channel of the group, y, x)"""
     images, channels = shape[:2]
     own = channels // groups
     return Stage(shape, (images, groups, *patch, own, *size),
-                 ((0, 1), (1, own), (2, 1), (3, 1), (1, 1), (2, patch[0]), (3, patch[1])),
+                 ((0, 1), (1, own), (2, 1), (3, 1), (1, 1), (2, steps[0]), (3, steps[1])),
                  (0, 0, *starts), fill)
 
 
@@ -194,16 +211,26 @@ def patches_of(spec: Conv2d, config: Config) -> Iterator[Patch]:
     if _fill_tiles(spec, inputs, outputs, config) or spec.planes > 1 or (
             spec.wide or max(spec.columns_in, spec.columns_out) > 1):
         return
-    lanes = max(config.block_in, inputs if inputs % config.block_in == 0 else PAIR * inputs)
-    most = [max(1, size) for size in spec.out_shape]
-    for rows, columns in product(*([each for each in SIZES if each <= size] for size in most)):
-        if not 1 < rows * columns <= max(config.block_in, config.block_out):
+    few = max(config.block_in, inputs if inputs % config.block_in == 0 else PAIR * inputs)
+    for rows, columns in product(*([each for each in SIZES if each <= max(1, size)]
+                                   for size in spec.out_shape)):
+        if not rows * columns <= max(config.block_in, config.block_out):
             continue
-        for down, across in product(_divisors(rows * spec.stride[0]),
-                                    _divisors(columns * spec.stride[1])):
+        for down, across in product(sizes_of(spec, 0, rows), sizes_of(spec, 1, columns)):
             patch = Patch((down, across), (rows, columns))
-            if patch.pixels * inputs <= lanes and _is_within_limits(spec, patch):
+            overlaps = bool(rows * spec.stride[0] % down or columns * spec.stride[1] % across)
+            if (patch.results == 1 and (groups_of(spec) == 1 or not overlaps)) or not (
+                    patch.pixels * inputs <= (MOST_LANES if overlaps else few)):
+                continue                # the former is a plain convolution, perhaps a folded one
+            if _is_within_limits(spec, patch):
                 yield patch
+
+
+def sizes_of(spec: Conv2d, axis: int, results: int) -> list[int]:
+    """Sizes of patches of the input: parts of what lies between results, or all that these see."""
+    step, all_of_it = results * spec.stride[axis], seen(spec, axis, results)
+    own = _divisors(step)
+    return own if all_of_it in own else [*own, all_of_it]
 
 
 def _fill_tiles(spec: Conv2d, inputs: int, outputs: int, config: Config) -> bool:

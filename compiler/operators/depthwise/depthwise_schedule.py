@@ -8,15 +8,16 @@ from math import prod
 
 import numpy as np
 
-from ....isa.instructions import PARAMETER_TILES, Buffer
+from ....isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
 from ..convolution.output_tiles import load_first, schedule_output_tiles
-from ..cost_model import Column, Mask, Steps, all_of
+from ..cost_model import OVERHEAD, Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
 from ..kernel import Operator
 from .depthwise import COLUMN, Depthwise, DepthwiseForm, form_of
+from .rows_once import is_row_by_row, load_boxes, load_rows_once, row_buffers
 
 FAR_AHEAD = 8                   # parameter buffers
 
@@ -32,19 +33,20 @@ class Knobs:
 
 def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     """The template: channel blocks are processed one after another. Each step loads input rows,
-    sums, requantizes and stores; every buffer is doubled."""
+    sums, requantizes and stores; every buffer is doubled. Where a step has one row of results, rows
+    of the input are loaded one by one, and those that windows share stay on the chip."""
+    by_row = bool(is_row_by_row(form, knobs.rows))
     plan, weights, sums = schedule_output_tiles(
-        form, knobs, parameters_ahead=int(_resident_parameters(form, knobs)))
+        form, knobs, parameters_ahead=int(_resident_parameters(form, knobs)),
+        downwards=by_row)
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
     if _is_in_rows(form):
         plan[form.padded].compute_whole(form.padded.axes[COLUMN])
     stage = plan[sums]
-    n, o, y, x, b, j, ty, tx, *taps = stage.leaves
-    stage.reorder(ty, tx, n, o, y, x, *taps, b, j)
+    b, _, _, tx = stage.leaves[4:8]
+    (load_rows_once if by_row else load_boxes)(plan, form, stage)
     stage.tensorize(b, "depthwise")
-    plan[form.padded].compute_at(stage, tx)
-    plan[form.padded].double_buffer(tx)
     plan[weights].compute_at(stage, tx)
     plan[weights].keep(int(_resident_weights(form, knobs)))
     load_first(plan, weights)             # inputs wait for their buffers
@@ -89,8 +91,11 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     weights = blocks_of(knobs.blocks * form.chunks.rows(config), config.block_out)
     groups = {Buffer.INP: config.inp_groups, Buffer.OUT: config.acc_groups,
               Buffer.ACC: config.acc_groups}
+    rows = is_row_by_row(form, knobs.rows)
+    copies = {Buffer.INP: np.where(rows, row_buffers(form), 2)}
+    need[Buffer.INP] = np.where(rows, _inputs(form, knobs) * width, need[Buffer.INP])
     return all_of((2 * weights <= config.tiles(Buffer.WGT), *(
-        2 * (blocks if buffer == Buffer.INP and _is_packed(form)
+        copies.get(buffer, 2) * (blocks if buffer == Buffer.INP and _is_packed(form)
              else _count_lane_groups(form, blocks, knobs)) <= config.tiles(buffer) * groups[buffer]
         for buffer, blocks in need.items())))
 
@@ -172,18 +177,21 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     steps = images * blocks_of(spec.out_height, knobs.rows) * blocks_of(
         spec.out_width, knobs.columns)
     (height, width), vectors = _loaded_window(form, knobs), _vectors(knobs)
+    rows = is_row_by_row(form, knobs.rows)
+    height = np.where(rows, spec.height / spec.out_height, height)
+    more = np.where(rows, spec.kernel[0] + spec.stride[0] - 2, 0)       # instructions of a step
     tile = config.batch * config.depthwise_lanes
     parameters = knobs.blocks * PARAMETER_TILES * tile * ACCUMULATOR_BYTES
     products = images * blocks * _cycles(form, knobs)
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
-        products=products / (groups * steps), vectors=vectors / config.acc_groups,
+        products=products / (groups * steps) + OVERHEAD * more, vectors=vectors / config.acc_groups,
         inp=(_inputs(form, knobs) if _is_packed(form) else _count_lane_groups(
             form, _inputs(form, knobs), knobs)) * height * width * tile,
         runs=_inputs(form, knobs) * height, out_runs=knobs.blocks * knobs.rows,
         wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
         out=(_count_lane_groups(form, vectors, knobs) * tile * form.result_bytes
-             + parameters / steps),
+             + parameters / steps + more * INSTRUCTION_BYTES),
         parameters=parameters, wgt_stays=False).cycles(config, memory)
 
 

@@ -120,10 +120,16 @@ def _term(zero_point: int, real: float, rounding: Rounding) -> Term:
     return Term(True, -zero_point << HEADROOM, multiplier, shift)
 
 
-def form_of(spec: Elementwise, config: Config) -> LanewiseForm:
-    """What is computed."""
-    passes = Passes(spec, config)
+def form_of(spec: Elementwise, config: Config, *, flat: bool = False) -> LanewiseForm:
+    """What is computed, in images of tiles or in runs of numbers."""
+    passes = Passes(spec, config, flat=flat)
     return passes.form(combine_operands(spec, passes))
+
+
+def flat_forms(spec: Elementwise, config: Config) -> list[LanewiseForm]:
+    """The form of a layer between a host and a host, where it takes fewer tiles."""
+    fewer = spec.flat_tiles(config) < spec.tiles(config)
+    return [form_of(spec, config, flat=True)] if fewer else []
 
 
 def combine_operands(spec: Elementwise, passes: Passes) -> Tensor:

@@ -15,7 +15,7 @@ from ..cost_model import Column, Mask
 from ..divisions import even_sizes, grid
 from ..form import Template
 from ..kernel import Operator
-from .elementwise import Elementwise, form_of
+from .elementwise import Elementwise, flat_forms, form_of
 from .lanewise import LanewiseForm
 
 STEP_START = 40             # cycles that a step costs beside its work
@@ -91,4 +91,4 @@ def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
                     schedule=schedule)
 OPERATOR = Operator(description=Elementwise, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)
+                    template=TEMPLATE, alone=flat_forms)

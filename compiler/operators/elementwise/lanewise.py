@@ -3,13 +3,15 @@ operands at the same place.
 
 Tensors are rows of tiles, (tile, batch, lane): any packed activation, whatever its dimensions, as
 long as all operands are packed alike. So a network can run such an operator in whatever layout its
-neighbours have. `elementwise.py` is one of them; docs/recipes.md adds another from outside.
+neighbours have. `elementwise.py` is one of them; docs/recipes.md adds another from outside. Between
+a host and a host, an operator takes tensors as runs of numbers: no lane is left empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from ...expression.expression import Expression, Function, binary, maximum, mini
 from ...expression.tensor import Tensor, compute, placeholder
 from ..description import Epilogue, extent
 from ..form import TensorForm, blocks_of, requantize_sum
-from ..layout import Layout, tile_images
+from ..layout import Layout, Stage, tile_images
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from ..work import Work
 
@@ -68,6 +70,15 @@ class Lanewise(AluDescription):
         shape = (self.tiles(config), config.batch, config.block_out)
         return (shape,) * len(self.operand_names)
 
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Of the operands, as a user gives them."""
+        return self.images, self.channels, self.height, self.width
+
+    def flat_tiles(self, config: Config) -> int:
+        """Tiles of each operand if all numbers follow one another."""
+        return blocks_of(prod(self.shape), config.batch * config.block_out)
+
     def tiles(self, config: Config) -> int:
         """Tiles of each operand."""
         return (blocks_of(self.images, config.batch) * blocks_of(self.channels, config.block_out)
@@ -84,6 +95,11 @@ class LanewiseForm(TensorForm):
     wide: tuple[Tensor, ...]
     parameters: Tensor
     steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+    flat: bool = False          # tensors are runs of numbers, whatever their channels
+
+    @property
+    def note(self) -> str:
+        return "numbers follow one another, whatever their channels" if self.flat else ""
 
     @property
     def intrinsics(self) -> list[Intrinsic]:
@@ -91,36 +107,49 @@ class LanewiseForm(TensorForm):
 
     @property
     def work(self) -> Work:
-        spec, tiles = self.spec, self.output.shape[0]
-        values = spec.images * spec.channels * spec.height * spec.width
+        tiles, values = self.output.shape[0], prod(self.spec.shape)
         return Work(macs=0, products=0, bytes=(len(self.placeholders) + 1) * values,
                     written=values, passes=tiles * (len(self.steps) + 1))
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        spec = self.spec
-        shape = (spec.images, spec.channels, spec.height, spec.width)
-        return tuple(Operand(name, shape) for name in spec.operand_names)
+        return tuple(Operand(name, self.spec.shape) for name in self.spec.operand_names)
 
     @property
     def layouts(self) -> dict[str, Layout]:
         """Any layout will do, as long as all tensors have the same."""
         spec, config = self.spec, self.config
-        layout = tile_images(spec.images, spec.channels, spec.height, spec.width, config,
-                             config.block_out)
+        layout = tile_images(*spec.shape, config, config.block_out)
+        if self.flat:
+            layout = _run_of_tiles(spec.shape, self.output.shape)
         return {name: layout for name in (*spec.operand_names, "output")}
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        tiles = {name: pack_activations(given[name], self.config, self.config.block_out)
-                 for name in self.spec.operand_names}
-        return {**{name: each.reshape(self.output.shape) for name, each in tiles.items()},
+        def tiles(name: str) -> Array:
+            if self.flat:
+                return self.layouts[name].pack(given[name])
+            return pack_activations(given[name], self.config, self.config.block_out)
+
+        return {**{name: tiles(name).reshape(self.output.shape)
+                   for name in self.spec.operand_names},
                 "parameters": parameters(self.spec, self.config)}
 
     def unpack(self, output: Array) -> Array:
         spec, config = self.spec, self.config
+        if self.flat:
+            return self.layouts["output"].unpack(output)
         shape = (blocks_of(spec.images, config.batch), blocks_of(spec.channels, config.block_out),
                  spec.height, spec.width, *output.shape[-2:])
         return unpack_activations(output.reshape(shape), config, spec.images, spec.channels)
+
+
+def _run_of_tiles(source: Shape, tiles: Shape) -> Layout:
+    """All numbers of a tensor one after the other, in tiles."""
+    _, rows, lanes = tiles
+    plain = Stage(source, source, tuple((axis, 1) for axis in range(len(source))),
+                  (0,) * len(source))
+    return Layout((plain, Stage((prod(source),), tiles, ((0, rows * lanes), (0, lanes), (0, 1)),
+                                (0,))))
 
 
 def parameters(spec: AluDescription, config: Config) -> Array:
@@ -137,10 +166,14 @@ class Passes:
         form = passes.form(passes.combine(AluOp.ADD, *passes.operands))
     """
 
-    def __init__(self, spec: AluDescription, config: Config):
-        self.spec, self.config = spec, config
+    def __init__(self, spec: AluDescription, config: Config, *, flat: bool = False):
+        self.spec, self.config, self._flat = spec, config, flat
+        shapes = spec.operand_shapes(config)
+        if flat:
+            assert isinstance(spec, Lanewise), "others have numbers for some channels alone"
+            shapes = tuple((spec.flat_tiles(config), *shape[1:]) for shape in shapes)
         self._given = tuple(placeholder(name, shape, "int8") for name, shape in zip(
-            spec.operand_names, spec.operand_shapes(config), strict=True))
+            spec.operand_names, shapes, strict=True))
         self.operands = tuple(_each(f"{tensor.name}.wide", lambda element: element.cast("int32"),
                                     tensor) for tensor in self._given)      # in 32 bits
         self._sets = len(spec.scales())
@@ -183,7 +216,7 @@ class Passes:
         function, output = self.result(value)
         return LanewiseForm(spec=self.spec, config=self.config, placeholders=self._given,
                             wide=self.operands, parameters=self.parameters, function=function,
-                            steps=self.steps, output=output)
+                            steps=self.steps, output=output, flat=self._flat)
 
     def _scale(self, name: str, function: Function, value: Tensor) -> Tensor:
         number, self._used = self._used, self._used + 1

@@ -65,7 +65,7 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
         stage.tensorize(stage.leaves[4], intrinsic.name)
         if form.factors in each.inputs():
             stage.compute_in_place(form.sums)
-    load_factors(plan, form.factors, last, x_far)
+    load_factors(plan, form.factors, (last, x_far))
 
     stage, axis = _schedule_combination(plan, form, knobs)
     plan[form.padded].scope = Scope.ACC

@@ -56,11 +56,29 @@ def test_any_patch_of_any_convolution_equals_numpy(data):
                 images=draw(1, 3), zero_point_in=draw(-128, 127), zero_point_out=draw(-128, 127),
                 **more)
     results = draw(1, 3), draw(1, 3)
-    pixels = tuple(data.draw(st.sampled_from([each for each in range(1, step + 1)
-                                              if step % each == 0]))
-                   for step in (results[0] * spec.stride[0], results[1] * spec.stride[1]))
+    pixels = tuple(data.draw(st.sampled_from(patches.sizes_of(spec, axis, results[axis])))
+                   for axis in range(2))
     config = CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))]
     check(spec, config, form=patched(spec, config, Patch(pixels, results)), seed=draw(0, 99))
+
+
+@pytest.mark.parametrize(("spec", "patch"), [
+    (GROUPS, Patch((4, 1), (2, 1))), (GROUPS, Patch((3, 3), (1, 1))),
+    (Conv2d(height=11, width=10, channels_in=3, channels_out=4, stride=2, pad=1, zero_point_in=5),
+     Patch((5, 5), (2, 2)))])
+def test_patches_that_overlap_equal_numpy(spec, patch):
+    for config in CONFIGS.values():
+        check(spec, config, form=patched(spec, config, patch))
+
+
+def test_few_channels_fill_tiles_with_all_rows_that_some_results_see():
+    """Two results of a 3 × 3 kernel with stride 2 see five rows of 3 channels, which fill a tile;
+    they take three products of it, where two by two folded taps take four."""
+    spec = Conv2d(height=224, width=224, channels_in=3, channels_out=32, stride=2, pad=1)
+    form = compile_op(spec, base).form
+    assert isinstance(form, PatchedForm)
+    assert form.patch == Patch((5, 1), (2, 1))
+    assert bound_of(spec, base).macs == 112 * 112 * 3 * 2
 
 
 def test_layouts_say_what_is_packed_and_unpacked():
@@ -89,7 +107,7 @@ def test_groups_that_fill_their_last_tile_in_part_are_computed_in_pairs_of_pixel
                           groups=2, pad=1) for channels in (48, 64))
     found = compile_op(some, base).form
     assert isinstance(found, PatchedGroupedForm)
-    assert found.patch.pixels == found.patch.results == 2
+    assert found.patch.results == 2
     assert not [*grouped.patched_forms(full, base)]
     spec = Grouped(height=9, width=7, channels_in=12, channels_out=12, groups=2, pad=1,
                    zero_point_in=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -74,6 +75,20 @@ def test_any_shape_compiles_and_equals_numpy(data):
                      zero_point_out=data.draw(st.integers(-128, 127)))
     check(spec, CONFIGS[data.draw(st.sampled_from(sorted(CONFIGS)))],
           seed=data.draw(st.integers(0, 99)))
+
+
+@pytest.mark.parametrize(("stride", "columns", "taps"), [
+    (1, 10, 3), (1, 3, 3), (2, 5, 3), (2, 2, 1)])
+def test_steps_of_one_row_load_each_row_of_the_input_once(stride, columns, taps):
+    """Columns at the edge of two steps are loaded for both."""
+    config = replace(tiny, window_taps=taps)
+    spec = Depthwise(height=9, width=10, channels_in=6, channels_out=6, pad=(1, 1, 1, 1),
+                     stride=(stride, stride), images=2, zero_point_in=3)
+    kernel, _ = check(spec, config, knobs=Knobs(blocks=2, rows=1, columns=columns))
+    loads = [each for each in decode(kernel.program.code)
+             if isinstance(each, Load) and each.buffer == Scratchpad.INP]
+    shared = (-(-spec.out_width // columns) - 1) * (3 - stride)
+    assert sum(prod(each.shape) for each in loads) == 2 * 2 * 9 * (10 + shared)
 
 
 def test_every_candidate_gives_the_same():

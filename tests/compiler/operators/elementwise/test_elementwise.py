@@ -14,9 +14,10 @@ from microtron.compiler.operators.elementwise.elementwise import (
     EXTREMES,
     Elementwise,
     Operation,
+    flat_forms,
     form_of,
 )
-from microtron.compiler.operators.elementwise.elementwise_schedule import Knobs
+from microtron.compiler.operators.elementwise.elementwise_schedule import OPERATOR, Knobs
 from microtron.isa.config import base, tiny
 from microtron.isa.instructions import AluI, AluOp, Rounding
 from microtron.isa.stream import decode
@@ -45,6 +46,17 @@ def spec_for(operation, scales=SCALES[0], **fields):
 @pytest.mark.parametrize("operation", Operation)
 def test_an_operation_is_numpys_whatever_the_scales(operation, scales, config):
     check(spec_for(operation, scales), config)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=("tiny", "tall", "flat"))
+def test_numbers_that_follow_one_another_need_no_whole_tiles_of_channels(config):
+    spec = spec_for(Operation.ADD)
+    form = flat_forms(spec, config)[0]
+    assert form.output.shape[0] == -(-11 * 7 * 5 * 3 // (config.batch * config.block_out))
+    check(spec, config, form=form)
+    assert compile_op(spec, config).form.flat
+    assert not any(each.flat for each in OPERATOR.forms_of(spec, config)), "of a network"
+    assert not flat_forms(spec_for(Operation.ADD, channels=16, images=2), config)
 
 
 @pytest.mark.parametrize("operation", Operation)
