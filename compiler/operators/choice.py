@@ -41,8 +41,11 @@ CLOSE = 1.02                # to the bound: there is nothing left to gain
 TRIALS = 8                  # programs that are compiled and timed, at most
 INSTRUCTIONS = 600          # of these programs together, after which no other is tried,
 CYCLES_PER_TRIED = 128      # or one for so many cycles, if these are more: long layers are worth it
+THOROUGH = 3                # times as many trials, for an operator alone, and
+PATIENCE = 8                # as many instructions
 UNSURE = 1.06               # by this factor, estimates err
 UNSURE_OF_FORM = 1.25       # the same between forms: what is computed otherwise errs otherwise
+UNSURE_ALONE = 1.15         # the same in a thorough search
 LOOKED_AT = 64              # candidates from which the trials are taken
 ALIKE = 1.3                 # sizes that differ by less are no other idea
 SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
@@ -201,12 +204,12 @@ def _too_small(template: Template[FormT, KnobsT], form: FormT) -> str:
 def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
             compiled: Callable[[Candidate[FormT, KnobsT]], Result], least: float,
             cost: Cost | None, *,
-            every_form: bool = False) -> tuple[Candidate[FormT, KnobsT], Result]:
+            thorough: bool = False) -> tuple[Candidate[FormT, KnobsT], Result]:
     """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
     cost to ask; otherwise the fastest of several that differ. The longer the bound, the more are
-    tried, and if asked for, one of every form that may win. A candidate that cannot run is passed
-    over as long as another can."""
-    effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED)
+    tried; a thorough search tries more, and one of every form that may win. A candidate that cannot
+    run is passed over as long as another can."""
+    effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED) * (PATIENCE if thorough else 1)
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
@@ -227,11 +230,11 @@ def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
         if cycles < best:
             best, chosen, result = cycles, candidate, other
 
-    for candidate in diverse_candidates(ordered):
-        if is_hopeless(candidate, UNSURE) or written >= effort:
+    for candidate in diverse_candidates(ordered, TRIALS * (THOROUGH if thorough else 1)):
+        if is_hopeless(candidate, UNSURE_ALONE if thorough else UNSURE) or written >= effort:
             break
         measure(candidate)
-    for candidate in first_of_forms(ordered, tried) if every_form else ():
+    for candidate in first_of_forms(ordered, tried) if thorough else ():
         if not is_hopeless(candidate, UNSURE_OF_FORM):
             measure(candidate)
     if best == float("inf"):

@@ -164,7 +164,7 @@ def best_kernel(template: Template[FormT, KnobsT], forms: list[FormT], options: 
     least = min(form.work.bound(form.config, options.memory).cycles for form in forms)
     hiding = replace(options, hide_latency=True)
     chosen, kernel = fastest(ordered, lambda each: _kernel(template, each, hiding), least,
-                             options.cost, every_form=options.alone)
+                             options.cost, thorough=options.alone)
     return kernel if options.hide_latency else _kernel(template, chosen, options)
 
 

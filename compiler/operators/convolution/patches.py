@@ -12,7 +12,8 @@ channels takes 4 tile products for 2 × 2 results, instead of 9 for results of f
 
 Patches of the input may overlap: along an axis, a patch can have all pixels that its results see.
 Five rows of three channels then fill a tile for three rows of a 3 × 3 kernel's results, and all
-pixels of a window fill tiles where one has 40 channels.
+pixels of a window fill tiles where one has 40 channels. Pixels that no result sees are in none: a
+kernel of 1 × 1 with stride 2 needs every other one.
 No other operator reads or writes such tiles: this is for layers between a host and a host.
 """
 
@@ -61,7 +62,7 @@ class Patch:
         return self.outputs[0] * self.outputs[1]
 
 
-UNPATCHED = Patch((1, 1), (1, 1))
+UNPATCHED = USED = Patch((1, 1), (1, 1))     # the latter without pixels that no result sees
 
 
 def groups_of(spec: Conv2d) -> int:
@@ -86,9 +87,9 @@ def along(spec: Conv2d, axis: int, pixels: int, results: int) -> Along:
     """Patches along an axis. A border of whole patches is none of the host's."""
     inside, pad, stride = (spec.height, spec.width)[axis], spec.pad[2 * axis], spec.stride[axis]
     reach, outputs = seen(spec, axis, results), blocks_of(spec.out_shape[axis], results)
-    if results * stride % pixels:
-        assert pixels == reach, "patches that overlap have all that their results see"
+    if pixels == reach:                 # patches overlap, or some pixels are in none
         return Along(outputs, results * stride, 0, 0, 1, 1, outputs)
+    assert results * stride % pixels == 0, "other patches follow one another"
     taps, step = blocks_of(reach, pixels), results * stride // pixels
     size = (outputs - 1) * step + taps
     before = pad // pixels
@@ -205,9 +206,12 @@ def patch_weights(weights: Array, spec: Conv2d, patch: Patch) -> Array:
 
 
 def patches_of(spec: Conv2d, config: Config) -> Iterator[Patch]:
-    """Patches for channels that leave lanes empty: of the results as many as tiles hold, with
-    patches of the input between which results repeat."""
+    """Patches without the pixels that no result sees, and patches for channels that leave lanes
+    empty: of the results as many as tiles hold, with patches of the input between which results
+    repeat, or of all that they see."""
     inputs, outputs = (each // groups_of(spec) for each in (spec.channels_in, spec.channels_out))
+    if _leaves_pixels(spec):
+        yield USED
     if _fill_tiles(spec, inputs, outputs, config) or spec.planes > 1 or (
             spec.wide or max(spec.columns_in, spec.columns_out) > 1):
         return
@@ -231,6 +235,12 @@ def sizes_of(spec: Conv2d, axis: int, results: int) -> list[int]:
     step, all_of_it = results * spec.stride[axis], seen(spec, axis, results)
     own = _divisors(step)
     return own if all_of_it in own else [*own, all_of_it]
+
+
+def _leaves_pixels(spec: Conv2d) -> bool:
+    """Whether a kernel of one tap leaves pixels between its results out."""
+    return (spec.kernel == (1, 1) and max(spec.stride) > 1 and spec.planes == 1 and not spec.wide
+            and max(spec.columns_in, spec.columns_out) == 1)
 
 
 def _fill_tiles(spec: Conv2d, inputs: int, outputs: int, config: Config) -> bool:
@@ -281,6 +291,6 @@ def forms_of(spec: Conv2d, config: Config) -> Iterable[PatchedForm]:
     best = min(_least_plain(fold_convolution(spec, fold), config, UNPATCHED)
                for fold in folds_of(spec, config))
     for patch in ordered[:MOST_PATCHES]:
-        if _least_plain(spec, config, patch) < WORTH * best:
+        if patch == USED or _least_plain(spec, config, patch) < WORTH * best:
             for form in plain_forms(patch_convolution(spec, patch), config):
                 yield PatchedForm(**vars(form), image=spec, patch=patch)

@@ -183,13 +183,14 @@ def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     tile = config.batch * config.depthwise_lanes
     parameters = knobs.blocks * PARAMETER_TILES * tile * ACCUMULATOR_BYTES
     products = images * blocks * _cycles(form, knobs)
+    weights = blocks_of(knobs.blocks * chunks.rows(config), config.block_out)   # whole tiles
     return Steps(
         groups=1, steps=groups * steps, pieces=prod(chunks.counts),
         products=products / (groups * steps) + OVERHEAD * more, vectors=vectors / config.acc_groups,
         inp=(_inputs(form, knobs) if _is_packed(form) else _count_lane_groups(
             form, _inputs(form, knobs), knobs)) * height * width * tile,
         runs=_inputs(form, knobs) * height, out_runs=knobs.blocks * knobs.rows,
-        wgt=knobs.blocks * chunks.rows(config) * config.block_in / steps,
+        wgt=weights * config.tile_bytes(Buffer.WGT) / steps,
         out=(_count_lane_groups(form, vectors, knobs) * tile * form.result_bytes
              + parameters / steps + more * INSTRUCTION_BYTES),
         parameters=parameters, wgt_stays=False).cycles(config, memory)

@@ -21,10 +21,12 @@ ROWS_AHEAD = 2                  # steps of which rows are loaded early
 
 def is_row_by_row(form: DepthwiseForm, rows: Column) -> Mask:
     """Whether steps of so many rows of results load rows of the input one by one: those of one
-    row do, unless windows slide across rows."""
+    row do, unless windows slide across rows. With two planes of weights the MAC array works twice
+    as long, and streams did not become faster."""
     spec, chunks = form.spec, form.chunks
     if (chunks.slide == 0 or chunks.counts != (1, 1) or spec.kernel[0] <= spec.stride[0]
-            or spec.dilation[0] > 1 or form.asked.columns_in > 1 or form.repeats > 1):
+            or spec.dilation[0] > 1 or spec.planes > 1 or form.asked.columns_in > 1
+            or form.repeats > 1):
         return False
     single: Mask = np.equal(rows, 1) & (spec.out_height > 1)
     return single
