@@ -25,7 +25,17 @@ from .gemm_plan import (
     STARTS,
     TO,
 )
-from .gemm_sums import FOUR, MOST_COLUMNS, MOST_TILES, VECTORS, Sums, lefts, nothing, plus, settle
+from .gemm_sums import (
+    FOUR,
+    MOST_TILES,
+    VECTORS,
+    Sums,
+    lefts,
+    most_columns,
+    nothing,
+    plus,
+    settle,
+)
 from .machine_table import DONE, STOPPED
 
 NO_KERNEL = 0
@@ -66,7 +76,7 @@ def kernel_for(batch: int, block_in: int, block_out: int, depthwise: bool) -> in
     treat groups of lanes as tiles, and lanes of a row of activations must be contiguous."""
     if min(block_in, block_out) < FOUR or (not depthwise and block_in > block_out and batch > 1):
         return NO_KERNEL
-    columns = min(block_out, MOST_COLUMNS)
+    columns = min(block_out, most_columns(block_in, depthwise))
     if batch > 1:
         columns = min(columns, block_in)        # sums of a group of lanes
     if depthwise:

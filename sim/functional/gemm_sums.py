@@ -6,14 +6,15 @@ weight tile, so that each is read once; `settle` reduces each column and writes 
 column may occupy several lanes:
 
     lanes≥16:   a vector for each column, all of whose numbers belong to it
-    lanes=16:   with AVX-512, two columns in a vector, one in each half
+    lanes=16:   with AVX-512, two columns in a vector, one in each half; with its products of
+                bytes (VNNI), four, and further vectors of all tiles hold what to subtract
     lanes=8:    two columns in a vector
     lanes=4:    four columns in a vector, one number each
     depthwise:  four columns in a vector, one number each
 
 Sums wrap at 32 bits, so that their order does not matter. LLVM's portable vectors are used because
-loops in plain numba reach a tenth of the speed: here sdot or pmaddwd multiplies. Nothing is
-checked. Importing this module imports numba.
+loops in plain numba reach a tenth of the speed: here sdot, pmaddwd or vpdpbusd multiplies. Nothing
+is checked. Importing this module imports numba.
 """
 
 from __future__ import annotations
@@ -60,10 +61,23 @@ NUMBERS, LONG, LONGEST = (vector(I32, FOUR << each) for each in range(3))
 LLVM = llvmlite.binding.llvm_version_info[0]
 PARTIAL_SUM = "" if not ON_ARM or LLVM < 20 else (
     f"llvm{'.experimental' if LLVM < 22 else ''}.vector.partial.reduce.add.v4i32.v16i32")
-AVX_512 = not ON_ARM and bool(llvmlite.binding.get_host_cpu_features().get("avx512bw"))
+FEATURES = {} if ON_ARM else llvmlite.binding.get_host_cpu_features()
+AVX_512 = bool(FEATURES.get("avx512bw"))
+# Four products of bytes added to each number at once. The first factors are unsigned: 128 is added
+# to them, and 128 times the second ones are subtracted in the end.
+VNNI = AVX_512 and bool(FEATURES.get("avx512vnni"))
+BYTE_SUM, TO_UNSIGNED = "llvm.x86.avx512.vpdpbusd.512", 128
 # The size of a Sums value: x86 has half as many registers without AVX-512.
 VECTORS, MOST_COLUMNS, MOST_TILES = ((24, 8, 4) if PARTIAL_SUM else
                                      (16, 8, 4) if AVX_512 else (8, 4, 4))
+
+
+def adds_bytes(lanes: int, depthwise: bool) -> bool:
+    return VNNI and lanes == REGISTER and not depthwise
+
+
+def most_columns(lanes: int, depthwise: bool) -> int:
+    return 2 * MOST_COLUMNS if adds_bytes(lanes, depthwise) else MOST_COLUMNS
 
 
 class Sums(types.Type):
@@ -72,6 +86,16 @@ class Sums(types.Type):
     def __init__(self, lanes: int, columns: int, tiles: int, depthwise: bool):
         self.lanes, self.columns, self.tiles, self.depthwise = lanes, columns, tiles, depthwise
         super().__init__(name=f"Sums({lanes}, {columns}, {tiles}, {depthwise})")
+
+    @property
+    def adds_bytes(self) -> bool:
+        """Whether VNNI adds the products, with four columns in a vector."""
+        return adds_bytes(self.lanes, self.depthwise)
+
+    @property
+    def size(self) -> int:
+        """How many vectors there are."""
+        return (self.tiles + self.adds_bytes) * self.vectors
 
     @property
     def kind(self) -> LlvmType:
@@ -84,7 +108,7 @@ class Sums(types.Type):
     @property
     def vectors(self) -> int:
         """How many each tile has."""
-        if self.depthwise:
+        if self.depthwise or self.adds_bytes:
             return self.columns // FOUR
         return self.columns * min(self.lanes, REGISTER) // (
             2 * REGISTER if self.kind == LONGEST else REGISTER)
@@ -93,7 +117,7 @@ class Sums(types.Type):
 def _model(manager: Context, sums: Sums) -> Context:
     """In LLVM, an array of vectors, which the optimizer splits into registers."""
     return extending.models.PrimitiveModel(manager, sums,
-                                           ir.ArrayType(sums.kind, sums.tiles * sums.vectors))
+                                           ir.ArrayType(sums.kind, sums.size))
 
 
 extending.register_model(Sums)(_model)
@@ -127,11 +151,11 @@ def plus(context: Context, sums: Kind, lefts: Kind, left: Kind, right: Kind) -> 
     """Add the products of rows of activation tiles, `left` bytes after `lefts`, with rows of a
     weight tile at `right`."""
     def generate(context: Context, builder: Builder, signature: Signature, values: Words) -> Word:
-        totals = [builder.extract_value(values[0], each)
-                  for each in range(sums.tiles * sums.vectors)]
+        totals = [builder.extract_value(values[0], each) for each in range(sums.size)]
         places = [builder.add(each, values[2])
                   for each in cgutils.unpack_tuple(builder, values[1])]
-        (_add_lanes if sums.depthwise else _add_products)(builder, sums, totals, places, values[3])
+        add = (_add_lanes if sums.depthwise else _add_bytes if sums.adds_bytes else _add_products)
+        add(builder, sums, totals, places, values[3])
         result = ir.Constant(context.get_value_type(sums), ir.Undefined)
         for number, total in enumerate(totals):
             result = builder.insert_value(result, total, number)
@@ -153,9 +177,7 @@ def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind
             fresh = builder.icmp_signed("!=", fresh, I64(0))
             alone = builder.and_(fresh, builder.icmp_signed("==", origin, I64(0)))
             source = builder.select(builder.xor(fresh, alone), origin, target)
-            mine = range(number * sums.vectors, (number + 1) * sums.vectors)
-            columns = _columns(builder, sums, [builder.extract_value(totals, each)
-                                               for each in mine])
+            columns = _columns(builder, sums, _totals(builder, sums, totals, number))
             for place, total in enumerate(columns):
                 before = load(builder, offset_address(builder, source, place * REGISTER), NUMBERS,
                               FOUR)
@@ -164,6 +186,16 @@ def settle(context: Context, sums: Kind, positions: Kind, to: Kind, starts: Kind
                       offset_address(builder, target, place * REGISTER), FOUR)
         return context.get_dummy_value()
     return types.void(sums, *[types.int64] * 4), generate
+
+
+def _totals(builder: Builder, sums: Sums, totals: Word, tile: int) -> list[Word]:
+    """The vectors of a tile."""
+    first, excess = tile * sums.vectors, sums.tiles * sums.vectors
+    mine = [builder.extract_value(totals, first + each) for each in range(sums.vectors)]
+    if not sums.adds_bytes:
+        return mine
+    return [builder.sub(total, builder.extract_value(totals, excess + each))
+            for each, total in enumerate(mine)]
 
 
 def _part(builder: Builder, elements: Word, number: int, part: int) -> Word:
@@ -187,6 +219,21 @@ def _add_products(builder: Builder, sums: Sums, totals: list[Word], places: list
                 totals[at] = _multiply_add(builder, totals[at], row, weights, sums.lanes)
 
 
+def _add_bytes(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
+               right: Word) -> None:
+    size = FOUR * REGISTER
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(LONGEST, [LONGEST] * 3), BYTE_SUM)
+    excess = ir.Constant(vector(I8, size), [TO_UNSIGNED] * size)
+    rows = [builder.bitcast(builder.xor(_row(builder, place, REGISTER, size), excess), LONGEST)
+            for place in places] + [builder.bitcast(excess, LONGEST)]
+    for each in range(sums.vectors):
+        weights = load(builder, offset_address(builder, right, each * size), LONGEST)
+        for number, row in enumerate(rows):
+            at = number * sums.vectors + each
+            totals[at] = builder.call(function, [totals[at], row, weights])
+
+
 def _add_lanes(builder: Builder, sums: Sums, totals: list[Word], places: list[Word],
                right: Word) -> None:
     lanes = vector(I8, sums.columns)
@@ -202,10 +249,18 @@ def _add_lanes(builder: Builder, sums: Sums, totals: list[Word], places: list[Wo
 
 def _columns(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
     """One number for each column."""
+    if sums.adds_bytes:
+        return _narrow(builder, sums, [quarter for each in vectors for half in _halves(
+            builder, each, 2 * FOUR) for quarter in _halves(builder, half, FOUR)])
     if sums.kind == LONGEST:
         vectors = [half for each in vectors for half in _halves(builder, each, 2 * FOUR)]
     if sums.kind != NUMBERS:
         vectors = [builder.add(*_halves(builder, each, FOUR)) for each in vectors]
+    return _narrow(builder, sums, vectors)
+
+
+def _narrow(builder: Builder, sums: Sums, vectors: list[Word]) -> list[Word]:
+    """The same with a number for each column."""
     while len(vectors) * FOUR > sums.columns:
         vectors = [_pairs(builder, left, right, 2 * FOUR)
                    for left, right in zip(vectors[::2], vectors[1::2], strict=True)]
