@@ -14,11 +14,11 @@ from ..graph.operation import normalize_axes
 from ..graph.operations.data_movement.shape import Reshape
 from ..graph.operations.layers.matmul import MatMul
 from ..graph.operations.layers.reduction import Reduce, ReduceKind
-from ..graph.operations.layers.window import Pool, PoolKind
+from ..graph.operations.layers.window import Pair, Pool, PoolKind, common_channel_axis
 from ..graph.operations.pointwise.binary import Binary, BinaryKind
 from ..graph.operations.tflite.eight_bit import UNIT, FixedPointReduce, FixedPointResize
 from ..graph.operations.vision.integer_upsample import Upsample
-from ..graph.operations.vision.resize import Coordinates
+from ..graph.operations.vision.resize import Coordinates, Resize, ResizeKind
 from ..graph.types import Array, TensorType
 from ..operators.depthwise.linear_taps import LARGEST_UNIT
 from .graph_edit import Edit
@@ -34,6 +34,8 @@ def normalize(graph: Graph) -> Graph:
     """Write equal things in the same way, so that later passes and the accelerator see one form.
 
         y = Reduce(x, kind=MEAN, axes=(2, 3))       a pool over the whole image, and a reshape
+        y = Reduce(x, kind=MEAN, axes=(3,))         a pool over whole rows of images, and a reshape
+        y = Resize(x, kind=LINEAR), x of one pixel  the same with kind=NEAREST
         y = FixedPointReduce(x, axes=(1, 2), …)     the same, if it is for every sum there can be
         y = FixedPointResize(x, sides)              y = Upsample(x, factors), if weights are equal
         y = Binary(c, x, kind=ADD), c constant      y = Binary(x, c, kind=ADD)
@@ -44,10 +46,15 @@ def normalize(graph: Graph) -> Graph:
     scale, which rounds differently now and then: there all sums are tried.
     """
     edit = Edit(graph)
+    channels = common_channel_axis(node.operation for node in graph.nodes.values())
     for name, node in graph.nodes.items():
         match node.operation:
             case Reduce() | FixedPointReduce() as reduce:
-                _pool_instead(edit, name, node, reduce)
+                _pool_instead(edit, name, node, reduce, channels)
+            case Resize(kind=ResizeKind.LINEAR, x=x) as resize if all(
+                    graph.type_of(x).shape[axis] == 1
+                    for axis in resize.changed_axes(graph.type_of(x).shape)):
+                edit.put(name, replace(resize, kind=ResizeKind.NEAREST), node.type, node.origin)
             case Binary(kind=kind, left=left, right=right) if (
                     kind in EITHER_WAY and left in graph.constants
                     and right not in graph.constants):
@@ -93,13 +100,16 @@ def _weights_of(size: int, *taps: tuple[Array, Array]) -> Array:
     return found
 
 
-def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce) -> None:
+def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPointReduce,
+                  channels: int | None) -> None:
     x = edit.graph.type_of(reduce.x)
     axes = normalize_axes(reduce.axes, len(x.shape))
     pool = None
-    if len(x.shape) == 4 and axes in CHANNEL_AXES:
-        pool = (_pool_of(reduce, x, axes) if isinstance(reduce, Reduce)
-                else _pool_of_fixed_point(reduce, x, node.type, axes))
+    if len(x.shape) == 4:
+        if len(axes) == 1 and channels is not None and axes[0] not in (0, channels):
+            pool = _pool_of_any(reduce, x, node.type, axes, channels)
+        elif axes in CHANNEL_AXES:
+            pool = _pool_of_any(reduce, x, node.type, axes, CHANNEL_AXES[axes[0], axes[1]])
     if pool is None:
         edit.keep(name)
         return
@@ -112,9 +122,18 @@ def _pool_instead(edit: Edit, name: str, node: Node, reduce: Reduce | FixedPoint
     edit.put(name, Reshape(x=inner, shape=node.type.shape), node.type, node.origin)
 
 
-def _pool_of(reduce: Reduce, x: TensorType, axes: tuple[int, ...]) -> Pool | None:
-    """The pool over whole images that is the same, if there is one."""
-    kernel = (x.shape[axes[0]], x.shape[axes[1]])
+def _pool_of_any(reduce: Reduce | FixedPointReduce, x: TensorType, result: TensorType,
+                 axes: tuple[int, ...], channels: int) -> Pool | None:
+    sides = (2, 3) if channels == 1 else (1, 2)
+    kernel = (x.shape[sides[0]] if sides[0] in axes else 1,
+              x.shape[sides[1]] if sides[1] in axes else 1)
+    if isinstance(reduce, Reduce):
+        return _pool_of(reduce, x, kernel, channels)
+    return _pool_of_fixed_point(reduce, x, result, kernel, channels)
+
+
+def _pool_of(reduce: Reduce, x: TensorType, kernel: Pair, channels: int) -> Pool | None:
+    """The pool over whole images, rows or columns that is the same, if there is one."""
     count = prod(kernel)
     # means of plain integers are cut off, those of a pool are rounded
     plain = x.is_integer and not x.is_quantized and reduce.kind == ReduceKind.MEAN
@@ -125,14 +144,12 @@ def _pool_of(reduce: Reduce, x: TensorType, axes: tuple[int, ...]) -> Pool | Non
         if not 0 <= wide <= INT32_HIGH or quantize_scale(wide / count) != quantize_scale(scale):
             return None
     return Pool(x=reduce.x, kind=POOLS[reduce.kind], kernel=kernel, scales=scales,
-                channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=reduce.rounding,
-                low=reduce.low, high=reduce.high)
+                channel_axis=channels, rounding=reduce.rounding, low=reduce.low, high=reduce.high)
 
 
 def _pool_of_fixed_point(reduce: FixedPointReduce, x: TensorType, result: TensorType,
-                         axes: tuple[int, ...]) -> Pool | None:
+                         kernel: Pair, channels: int) -> Pool | None:
     """The pool that gives the same for every sum of as many numbers as there are."""
-    kernel = (x.shape[axes[0]], x.shape[axes[1]])
     count = prod(kernel)
     scale = reduce.multiplier / 2 ** reduce.shift * count
     if not 0 < count <= MOST_PIXELS or not 0 < scale <= INT32_HIGH:
@@ -146,7 +163,7 @@ def _pool_of_fixed_point(reduce: FixedPointReduce, x: TensorType, result: Tensor
     if not np.array_equal(before, after):
         return None
     return Pool(x=reduce.x, kind=PoolKind.AVERAGE, kernel=kernel, scales=(scale,),
-                channel_axis=CHANNEL_AXES[axes[0], axes[1]], rounding=Rounding.TWICE)
+                channel_axis=channels, rounding=Rounding.TWICE)
 
 
 def _flat_weights(edit: Edit, name: str, node: Node, matmul: MatMul) -> None:

@@ -26,6 +26,7 @@ from .remove_dead import remove_dead
 from .signed import make_signed
 from .simplify_shape import simplify_shape
 from .wide_products import wide_products
+from .windows.fold_moves import fold_moves
 from .windows.moves_as_windows import moves_as_windows
 from .windows.prelu_as_windows import prelu_as_windows
 from .windows.rows_as_windows import rows_as_windows
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("fold_transpose", fold_transpose),
     Pass("fold_pad", fold_pad),
     Pass("signed", make_signed),
+    Pass("fold_moves", fold_moves),
     Pass("moves_as_windows", moves_as_windows),     # knows signed numbers only
     Pass("rows_as_windows", rows_as_windows),
     Pass("fuse_clamp", fuse_clamp),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import isfinite
@@ -58,7 +59,10 @@ class Preprocess:
             raise MicrotronError("reading images needs the package pillow: "
                                  "pip install pillow") from None
         try:
-            with Image.open(path) as opened:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+                opened = Image.open(path)
+            with opened:
                 if max(opened.size) > LARGEST:
                     raise MicrotronError(f"{path} has {opened.size[0]} × "
                                          f"{opened.size[1]} pixels, more than {LARGEST} on a side")
@@ -68,7 +72,9 @@ class Preprocess:
                 image = opened.convert(CHANNELS[self.channels])
                 if self.size is not None:
                     image = image.resize(self.size[::-1], Image.Resampling.BILINEAR)
-        except (OSError, ValueError, SyntaxError) as error:
+        except MicrotronError:
+            raise
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise MicrotronError(f"{path}: cannot be read as an image: "
                                  f"{error}") from None
         pixels = np.asarray(image, np.float32)

@@ -240,7 +240,8 @@ class _Stream:
         if self.dtype.hasobject:
             raise ValueError("it holds Python objects")
         if by_column and len(self.shape) > 1:
-            raise ValueError("an array is in Fortran's order")
+            raise ValueError("an array is in Fortran's order; save what "
+                             "np.ascontiguousarray makes of it")
         self._file = file
 
     def take(self, shape: tuple[int, ...]) -> Array:

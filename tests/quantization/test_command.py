@@ -53,6 +53,7 @@ def test_other_commands_quantize_on_the_way(files):
     (("m.onnx",), "needs samples of the model's inputs: --data"),
     (("m.onnx", "--data", "no.npz"), "no.npz: there is no such file or folder"),
     (("m.onnx", "--data", "s.npz", "-o", "m.mt"), "--output is m.mt, but must be an .onnx file"),
+    (("m.onnx", "--data", "s.npz", "-o", "no/m.onnx"), "no/m.onnx: cannot be written"),
     (("m.onnx", "--data", "s.npz", "--method", "mean"), "method is 'mean'"),
     (("m.onnx", "--data", "s.npz", "--techniques", "magic"), "techniques have 'magic'"),
     (("m.onnx", "--data", "s.npz", "--labels", "labels.txt"), "labels are for models with one"),

@@ -26,7 +26,7 @@ from ...graph.operations.pointwise.binary import Binary
 from ...graph.operations.pointwise.quantize import Clamp, Lookup, Rescale
 from ...graph.operations.vision.integer_upsample import Upsample
 from ...graph.types import Array
-from ...passes.windows.moves_as_windows import is_image
+from ...passes.windows.window_of_moves import is_image
 from ..tensor_views import first_channel
 
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from ...graph.graph import Graph, Node
 from ...graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
-from ...graph.operations.data_movement.shape import Concat, Pad, PadMode, Reshape, Slice, Transpose
+from ...graph.operations.data_movement.indexing import Expand, Gather, Tile
+from ...graph.operations.data_movement.shape import Concat, Pad, PadMode, Reshape, Slice
 from ...graph.operations.layers.window import (
     Conv,
     Pair,
     Pool,
     PoolKind,
+    Sides,
     TransposedConv,
     common_channel_axis,
 )
@@ -23,12 +25,13 @@ from ...graph.operations.pointwise.quantize import Rescale
 from ...graph.operations.vision.resize import Resize, ResizeKind
 from ...graph.types import Array, Quantization, TensorType
 from ..graph_edit import Edit
+from .window_of_moves import AXES, blocks_before, is_image, windows_before
 
-AXES = 4
 TOGETHER = 64               # channels that are repeated at once: a multiple of every array's
 MOST_REPEATED = 1 << 28     # products of a resize; the CPU has it if the array cannot
 MOST_TIMES = 64             # that a pixel is repeated
 MOST_CHANNELS = 1 << 11     # that are cut apart to be repeated
+MOST_MOVED = 1 << 20        # numbers of windows in which channels stay apart
 MOST_PRODUCTS = 1 << 23     # more would take the array longer than the way to the CPU and back
 
 
@@ -77,17 +80,22 @@ class _Change:
             return False
         match node.operation:
             case Slice() as cut:
-                return self._slice(name, node, cut)
+                return self._slice(name, node, cut) or (
+                    max(cut.steps) > 1 and self._moved(name, node))
             case Pad() as pad:
-                return self._pad(name, node, pad)
+                return self._pad(name, node, pad) or self._moved(name, node)
             case Rescale(x=x) as rescale if self.edit.graph.uses[x] == 1:
                 return self._rescale(name, node, rescale)
             case SpaceToDepth() | DepthToSpace() as moved if moved.channel_axis == self.channels:
                 return self._block(name, node, moved)
             case Resize() as resize:
                 return self._resize(name, node, resize)
-            case Reshape() as last:
-                return self._shuffle(name, node, last)
+            case Expand(x=x) | Tile(x=x) if self._expand(name, node, x):
+                return True
+            case Reshape() | Gather() | Tile():
+                return self._moved(name, node)
+            case Concat() as concat if concat.parts[0] in self.edit.nodes:
+                return self._moved(name, node)
             case Binary() as binary:
                 return self._repeat_channels(name, node, binary)
             case _:
@@ -135,8 +143,7 @@ class _Change:
         depth, outputs = self._depth(cut.x), node.type.shape[self.channels]
         first, step = cut.starts[self.channels], cut.steps[self.channels]
         if outputs == depth and step > 0:
-            self.edit.put(name, Pool(x=cut.x, kind=PoolKind.MAX, kernel=(1, 1), stride=stride,
-                                     channel_axis=self.channels), node.type, node.origin)
+            self._pixels(name, node, cut.x, stride)
             return True
         ones = self._ones(depth, depth, node.type)
         if ones is None:
@@ -178,27 +185,33 @@ class _Change:
                                     low=rescale.low, high=rescale.high), node.type, node.origin)
         return True
 
-    def _shuffle(self, name: str, node: Node, last: Reshape) -> bool:
-        """Channels in another order: as groups, which a transpose exchanges."""
-        graph = self.edit.graph
-        transpose = graph.nodes.get(last.x)
-        if transpose is None or not isinstance(transpose.operation, Transpose):
-            return False
-        first = graph.nodes.get(transpose.operation.x)
-        if first is None or not isinstance(first.operation, Reshape):
-            return False
-        x = graph.type_of(first.operation.x)
-        if x != node.type:
-            return False
-        depth = x.shape[self.channels]
-        ones = self._ones(depth, depth, node.type)
-        if ones is None:
-            return False
-        order = _channel_order(self.channels, x, first.operation, transpose.operation, last)
-        if order is None:
-            return False
-        self._conv(name, node, first.operation.x, ones[order][..., None, None], (1, 1))
-        return True
+    def _moved(self, name: str, node: Node) -> bool:
+        """What one or several moves make of an image, as one window."""
+        for source, window in windows_before(self.edit.graph, name, self.channels):
+            depth = self._depth(source)
+            if window.keeps_channels(depth) and window.kernel == (1, 1) and not any(window.pad):
+                self._pixels(name, node, source, window.stride)
+                return True
+            apart = window.keeps_channels(depth)
+            inputs, most = (1, MOST_MOVED) if apart else (depth, MOST_PRODUCTS)
+            if node.type.size * inputs * prod(window.kernel) > most:
+                continue
+            taps = window.weights(depth)
+            if apart:
+                taps = taps[np.arange(depth), np.arange(depth)][:, None]
+            self._conv(name, node, source, taps, window.stride, window.pad)
+            return True
+        for source, blocks in blocks_before(self.edit.graph, name, self.channels):
+            depth = node.type.shape[self.channels]
+            if depth * self.edit.graph.type_of(source).size <= MOST_PRODUCTS:
+                taps = blocks.weights(depth)
+                self._put_transposed(name, node, source, taps.transpose(1, 0, 2, 3))
+                return True
+        return False
+
+    def _pixels(self, name: str, node: Node, x: str, stride: Pair) -> None:
+        self.edit.put(name, Pool(x=x, kind=PoolKind.MAX, kernel=(1, 1), stride=stride,
+                                 channel_axis=self.channels), node.type, node.origin)
 
     def _repeat_channels(self, name: str, node: Node, binary: Binary) -> bool:
         """One side has a number for each pixel, which all channels of the other meet: give it as
@@ -222,8 +235,7 @@ class _Change:
         return True
 
     def _resize(self, name: str, node: Node, resize: Resize) -> bool:
-        """Pixels that are repeated a whole number of times. Many channels are some at a time, which
-        are read and written where they lie: each number is a sum of 64 products at most."""
+        """Pixels that are repeated a whole number of times."""
         x = self.edit.graph.type_of(resize.x)
         if resize.kind != ResizeKind.NEAREST or any(
                 x.shape[axis] != node.type.shape[axis] for axis in (0, self.channels)):
@@ -231,32 +243,56 @@ class _Change:
         times = [node.type.shape[axis] // x.shape[axis] for axis in self.pixels]
         for axis, each in zip(self.pixels, times, strict=True):
             if not each:                        # fewer pixels than there were
-                return False
+                return self._moved(name, node)
             size, index = x.shape[axis], np.arange(node.type.shape[axis])
             places = np.clip(resize.nearest_pixels(resize.places(axis, size)), 0, size - 1)
             if not np.array_equal(places, index // each):
                 return False
-        depth = self._depth(resize.x)
+        return self._repeat(name, node, resize.x, times)
+
+    def _expand(self, name: str, node: Node, x: str) -> bool:
+        """A row or a column that is repeated."""
+        shape = self.edit.graph.type_of(x).shape
+        if len(shape) != AXES or any(shape[axis] not in (
+                (1, size) if axis in self.pixels else (size,))
+                for axis, size in enumerate(node.type.shape)):
+            return False
+        return self._repeat(name, node, x, [node.type.shape[axis] // shape[axis]
+                                            for axis in self.pixels])
+
+    def _repeat(self, name: str, node: Node, x: str, times: list[int]) -> bool:
+        """Every pixel as a block, or first as a column if blocks are large. Many channels are some
+        at a time, which are read and written where they lie: each number is a sum of 64 products
+        at most."""
+        before, depth = self.edit.graph.type_of(x), self._depth(x)
         if min(depth, TOGETHER) * node.type.size > MOST_REPEATED or (
-                prod(times) > MOST_TIMES or depth > MOST_CHANNELS):
+                max(times) > MOST_TIMES or depth > MOST_CHANNELS):
             return False
         if depth <= TOGETHER:
-            self._repeat_pixels(name, node, resize.x, depth, times)
+            self._repeat_pixels(name, node, x, before, times)
             return True
         parts = []
         for first in range(0, depth, TOGETHER):
             count = min(TOGETHER, depth - first)
             cut, part = (self.edit.fresh(f"{name}.{word}{first}") for word in ("from", "part"))
-            some = np.eye(count, depth, first, np.int8)[..., None, None]
-            self._conv(cut, replace(node, type=self._with_depth(x, count)), resize.x, some, (1, 1))
+            some, type_ = np.eye(count, depth, first, np.int8), self._with_depth(before, count)
+            self._conv(cut, replace(node, type=type_), x, some[..., None, None], (1, 1))
             self._repeat_pixels(part, replace(node, type=self._with_depth(node.type, count)), cut,
-                                count, times)
+                                type_, times)
             parts.append(part)
         self.edit.put(name, Concat(parts=tuple(parts), axis=self.channels), node.type, node.origin)
         return True
 
-    def _repeat_pixels(self, name: str, node: Node, x: str, depth: int, times: list[int]) -> None:
-        ones = np.eye(depth, dtype=np.int8)[..., None, None]
+    def _repeat_pixels(self, name: str, node: Node, x: str, before: TensorType,
+                       times: list[int]) -> None:
+        ones = np.eye(before.shape[self.channels], dtype=np.int8)[..., None, None]
+        if prod(times) > MOST_TIMES:
+            shape = list(before.shape)
+            shape[self.pixels[0]] *= times[0]
+            column = self.edit.fresh(f"{name}.column")
+            self._put_transposed(column, replace(node, type=replace(before, shape=tuple(shape))),
+                                 x, np.tile(ones, (1, 1, times[0], 1)))
+            x, times = column, [1, times[1]]
         self._put_transposed(name, node, x, np.tile(ones, (1, 1, *times)))
 
     def _with_depth(self, type_: TensorType, depth: int) -> TensorType:
@@ -268,10 +304,13 @@ class _Change:
         """Whether a node is a window in place of a move."""
         return self.edit.nodes[name].operation != self.edit.graph.nodes[name].operation
 
-    def _conv(self, name: str, node: Node, x: str, weights: Array, stride: Pair) -> None:
+    def _conv(self, name: str, node: Node, x: str, weights: Array, stride: Pair,
+              pad: Sides = (0, 0, 0, 0)) -> None:
+        """A convolution, of each channel apart if weights have one input each."""
         constant = self.edit.constant(f"{name}.weights", weights, Quantization((1.0,)))
-        self.edit.put(name, Conv(x=x, weights=constant, stride=stride, channel_axis=self.channels,
-                                 scales=(1.0,)), node.type, node.origin)
+        self.edit.put(name, Conv(
+            x=x, weights=constant, stride=stride, pad=pad, channel_axis=self.channels, scales=(
+                1.0,), groups=self._depth(x) // weights.shape[1]), node.type, node.origin)
 
     def _put_transposed(self, name: str, node: Node, x: str, weights: Array) -> None:
         """Every pixel as a block, which is as large as the stride."""
@@ -279,24 +318,3 @@ class _Change:
         self.edit.put(name, TransposedConv(
             x=x, weights=constant, stride=(weights.shape[2], weights.shape[3]),
             channel_axis=self.channels, scales=(1.0,)), node.type, node.origin)
-
-
-def _channel_order(axis: int, x: TensorType, first: Reshape, transpose: Transpose,
-                   last: Reshape) -> Array | None:
-    """Which channel of a tensor each channel becomes that two reshapes around a transpose move, if
-    nothing but whole channels moves."""
-    places = np.arange(x.size).reshape(x.shape)
-    moved = places.reshape(first.shape).transpose(transpose.order).reshape(last.shape)
-    pixel = tuple(slice(None) if each == axis else 0 for each in range(len(x.shape)))
-    starts = places[pixel]
-    order = np.searchsorted(starts, moved[pixel])
-    if order.max() >= len(starts) or not np.array_equal(moved, np.take(places, order, axis)):
-        return None
-    return order
-
-
-def is_image(type_: TensorType) -> bool:
-    """Whether a tensor may be images that the accelerator has."""
-    known = type_.quantization
-    return len(type_.shape) == AXES and 0 not in type_.shape and type_.dtype == "int8" and (
-        known is not None and len(known.scales) == 1)

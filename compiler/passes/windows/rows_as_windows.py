@@ -15,7 +15,7 @@ from ...graph.operations.layers.window import Conv, Pool, TransposedConv, common
 from ...graph.operations.pointwise.binary import Binary, BinaryKind
 from ...graph.types import Quantization, TensorType
 from ..graph_edit import Edit
-from .moves_as_windows import is_image
+from .window_of_moves import is_image
 
 MOST_PRODUCTS = 1 << 18     # of one window; more take longer than the way to the CPU and back
 MOST_PARTS = 4

@@ -120,9 +120,10 @@ def test_other_slices_are_written_where_a_tile_begins():
     layers.conv("a", "x", 2 * BLOCK, 1)
     cut(layers, "part", "a", 1, BLOCK + 1)
     layers.conv("y", "part", BLOCK, 3)
-    network = check(layers.builder.graph(("y",)))
+    layers.conv("z", "a", 3, 1)
+    network = check(layers.builder.graph(("y", "z")))
     assert network.decisions["part"].where == Where.VIEW
-    assert len(network.programs[0].labels) == 2
+    assert len(network.programs[0].labels) == 3
 
 
 def test_a_cross_stage_block_is_one_stream():

@@ -24,7 +24,7 @@ from microtron.compiler.graph.operations.layers.window import Conv, Pool, PoolKi
 from microtron.compiler.graph.operations.pointwise.binary import Binary, BinaryKind
 from microtron.compiler.graph.operations.pointwise.quantize import Clamp, Dequantize, Rescale
 from microtron.compiler.graph.operations.tflite.eight_bit import FixedPointReduce, FixedPointResize
-from microtron.compiler.graph.operations.vision.resize import Coordinates
+from microtron.compiler.graph.operations.vision.resize import Coordinates, Resize, ResizeKind
 from microtron.compiler.graph.types import GraphError, Quantization, TensorType
 from microtron.compiler.passes.fold_batch_norm import fold_batch_norm
 from microtron.compiler.passes.fold_constants import (
@@ -245,6 +245,31 @@ def test_a_mean_over_images_is_a_pool(kind, axes, keep):
                 quantization=after)
     found = changed(normalize, builder.graph(("y",)))
     assert kinds(found) == (["Pool"] if keep else ["Pool", "Reshape"])
+
+
+@pytest.mark.parametrize(("channels", "axis", "kernel"), [
+    (1, 2, (4, 1)), (1, 3, (1, 5)), (3, 1, (3, 1)), (3, 2, (1, 4))])
+def test_a_mean_over_rows_of_images_is_a_pool(channels, axis, kernel):
+    """Over channels it is none."""
+    builder = with_input((2, 3, 4, 5))
+    builder.add("pool", Pool(x="x", kind=PoolKind.MAX, kernel=(1, 1), channel_axis=channels),
+                quantization=KNOWN)
+    for name, along in (("y", axis), ("z", channels)):
+        builder.add(name, Reduce(kind=ReduceKind.MEAN, x="pool", axes=(along,), scales=(0.5,)),
+                    quantization=KNOWN)
+    found = changed(normalize, builder.graph(("y", "z")))
+    assert kinds(found)[1:] == ["Pool", "Reshape", "Reduce"]
+    assert [each.operation.kernel for each in found.nodes.values()
+            if isinstance(each.operation, Pool)] == [(1, 1), kernel]
+
+
+@pytest.mark.parametrize("sides", [(1, 1), (1, 2)])
+def test_one_pixel_is_repeated(sides):
+    builder = with_input((1, 3, *sides))
+    builder.add("y", Resize(x="x", shape=(1, 3, 4, 6), kind=ResizeKind.LINEAR),
+                quantization=KNOWN)
+    found = changed(normalize, builder.graph(("y",)))
+    assert (found.nodes["y"].operation.kind == ResizeKind.NEAREST) == (sides == (1, 1))
 
 
 def tflite_mean(sides, ratio, zeros=(3, 3), shape=None):

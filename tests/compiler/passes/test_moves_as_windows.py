@@ -11,6 +11,7 @@ from microtron.compiler.graph.operations.data_movement.blocks import (
     DepthToSpace,
     SpaceToDepth,
 )
+from microtron.compiler.graph.operations.data_movement.indexing import Expand, Tile
 from microtron.compiler.graph.operations.data_movement.shape import (
     Pad,
     PadMode,
@@ -95,10 +96,12 @@ def test_what_others_read_stays():
     assert kinds(found) == ["Pool", "Pool", "Conv", "Rescale"]
 
 
-@pytest.mark.parametrize("options", [{"value": 0}, {"mode": PadMode.EDGE}, {"padded": 2},
-                                     {"padded": 3}])
-def test_a_border_of_something_else_stays(options):
-    assert kinds(changed(moves_as_windows, shortcut(1, **options)))[-1] == "Pad"
+@pytest.mark.parametrize(("options", "kind"), [
+    ({"value": 0}, "Pad"), ({"mode": PadMode.EDGE}, "Pad"), ({"padded": 2}, "Conv"),
+    ({"padded": 3}, "Conv")])
+def test_a_border_of_something_else_stays(options, kind):
+    """Rows and columns of zero points are those of a convolution."""
+    assert kinds(changed(moves_as_windows, shortcut(1, **options)))[-1] == kind
 
 
 @pytest.mark.parametrize(("starts", "stops", "steps", "kind"), [
@@ -106,8 +109,9 @@ def test_a_border_of_something_else_stays(options):
     ((0, 1, 0, 0), (2, 4, 7, 6), (1, 1, 1, 1), "Conv"),             # some channels
     ((0, 4, 0, 0), (2, -1, 7, 6), (1, -1, 1, 1), "Conv"),           # in another order
     ((0, 1, 0, 0), (2, 5, 7, 6), (1, 3, 2, 3), "Conv"),             # and fewer pixels
-    ((0, 0, 1, 0), (2, 5, 7, 6), (1, 1, 2, 1), "Slice"),            # not from the first on
-    ((0, 0, 0, 0), (2, 5, 5, 6), (1, 1, 2, 1), "Slice"),            # not to the last
+    ((0, 0, 1, 0), (2, 5, 7, 6), (1, 1, 2, 1), "Conv"),             # not from the first on
+    ((0, 0, 0, 0), (2, 5, 5, 6), (1, 1, 2, 1), "Conv"),             # not to the last
+    ((0, 0, 1, 1), (2, 5, 6, 6), (1, 1, 1, 1), "Slice"),            # all in a row
     ((0, 0, 6, 0), (2, 5, -1, 6), (1, 1, -1, 1), "Slice"),          # backwards
     ((0, 0, 0, 0), (2, 5, 7, 6), (2, 1, 2, 1), "Slice"),            # some images
     ((1, 0, 0, 0), (-1, 5, 7, 6), (-1, 1, 2, 1), "Slice")])         # images backwards
@@ -135,7 +139,8 @@ def test_blocks_are_windows(axis, operation, kind):
     (Coordinates.HALF_PIXEL, Nearest.ROUND_PREFER_FLOOR, (8, 8), "TransposedConv"),
     (Coordinates.ASYMMETRIC, Nearest.CEIL, (8, 8), "Resize"),
     (Coordinates.ASYMMETRIC, Nearest.FLOOR, (6, 8), "Resize"),
-    (Coordinates.ASYMMETRIC, Nearest.FLOOR, (2, 4), "Resize")])
+    (Coordinates.ASYMMETRIC, Nearest.FLOOR, (2, 4), "Pool"),
+    (Coordinates.ASYMMETRIC, Nearest.CEIL, (3, 4), "Resize")])
 def test_repeated_pixels_are_a_window(coordinates, nearest, size, kind):
     builder = images((1, 3, 4, 4), 1)
     builder.add("y", Resize(x="pool", shape=(1, 3, *size), kind=ResizeKind.NEAREST,
@@ -163,10 +168,52 @@ def test_many_channels_are_repeated_some_at_a_time(channels, axis, parts):
 
 @pytest.mark.parametrize(("shape", "times"), [
     ((1, 1 << 26, 1, 1), 2), ((1, 4000, 1, 1), 2), ((1, 4, 1 << 12, 1 << 12), 2),
-    ((1, 3, 2, 2), 9)])
+    ((1, 3, 2, 2), 65)])
 def test_what_would_be_too_many_products_is_not_repeated(shape, times):
     graph = resize(shape, 1, times)
     assert moves_as_windows(graph).nodes == graph.nodes
+
+
+@pytest.mark.parametrize(("before", "after", "windows"), [
+    ((1, 1), (6, 8), 1), ((1, 1), (9, 8), 2), ((5, 1), (5, 9), 1), ((5, 2), (5, 4), 0)])
+@pytest.mark.parametrize("axis", [1, 3])
+def test_a_row_or_a_column_is_repeated(before, after, windows, axis):
+    """Large blocks are columns first; what is no row and no column is not the array's to repeat."""
+    first, last = ((2, 3, *each) if axis == 1 else (2, *each, 3) for each in (before, after))
+    builder = images(first, axis)
+    if windows:
+        builder.add("y", Expand(x="pool", shape=last), quantization=KNOWN)
+    else:
+        times = tuple(one // other for one, other in zip(last, first, strict=True))
+        builder.add("y", Tile(x="pool", repeats=times), quantization=KNOWN)
+    assert kinds(changed(moves_as_windows, builder.graph(("y",)))) == [
+        "Pool", *["TransposedConv"] * windows, *["Tile"] * (not windows)]
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_reshapes_that_make_blocks_are_a_window(axis):
+    shape = (2, 3, 4, 6) if axis == 1 else (2, 4, 6, 3)
+    builder = images(shape, axis)
+    split, order, last = (((2, 3, 2, 2, 3, 2), (0, 3, 5, 1, 2, 4), (2, 12, 2, 3)) if axis == 1 else
+                          ((2, 2, 2, 3, 2, 3), (0, 1, 3, 2, 4, 5), (2, 2, 3, 12)))
+    builder.add("split", Reshape(x="pool", shape=split), quantization=KNOWN)
+    builder.add("moved", Transpose(x="split", order=order), quantization=KNOWN)
+    builder.add("y", Reshape(x="moved", shape=last), quantization=KNOWN)
+    after = remove_dead(changed(moves_as_windows, builder.graph(("y",))))
+    assert kinds(after) == ["Pool", "Conv"]
+    assert after.nodes["y"].operation.stride == (2, 2)
+
+
+@pytest.mark.parametrize(("order", "kind"), [
+    ((0, 1, 4, 2, 5, 3), "TransposedConv"), ((0, 1, 5, 2, 4, 3), "Reshape")])   # rows as columns
+def test_reshapes_of_channels_into_blocks_are_a_transposed_window(order, kind):
+    builder = images((2, 12, 4, 6), 1)
+    builder.add("split", Reshape(x="pool", shape=(2, 3, 2, 2, 4, 6)), quantization=KNOWN)
+    builder.add("moved", Transpose(x="split", order=order), quantization=KNOWN)
+    shape = (2, 3, 8, 12) if kind != "Reshape" else (2, 3, 12, 8)
+    builder.add("y", Reshape(x="moved", shape=shape), quantization=KNOWN)
+    after = remove_dead(changed(moves_as_windows, builder.graph(("y",))))
+    assert kinds(after)[-1] == kind
 
 
 def test_averages_of_pixels_stay():
@@ -191,7 +238,6 @@ def test_many_products_cost_more_than_the_way_to_the_cpu(channels):
 
 @pytest.mark.parametrize(("axis", "shapes", "order"), [
     (1, ((2, 3, 2, 4, 5), (2, 6, 4, 5)), (0, 2, 1, 3, 4)),
-    (1, ((2, 1, 6, 4, 5), (2, 6, 4, 5)), (0, 2, 1, 3, 4)),          # in the order that they have
     (3, ((2, 4, 5, 2, 3), (2, 4, 5, 6)), (0, 1, 2, 4, 3))])
 def test_shuffled_channels_are_a_window(axis, shapes, order):
     builder = images(shapes[1], axis)
@@ -200,6 +246,15 @@ def test_shuffled_channels_are_a_window(axis, shapes, order):
     builder.add("y", Reshape(x="exchanged", shape=shapes[1]), quantization=KNOWN)
     after = changed(moves_as_windows, builder.graph(("y",)))
     assert kinds(remove_dead(after)) == ["Pool", "Conv"]
+
+
+def test_channels_that_stay_are_nothing():
+    builder = images((2, 6, 4, 5), 1)
+    builder.add("groups", Reshape(x="pool", shape=(2, 1, 6, 4, 5)), quantization=KNOWN)
+    builder.add("exchanged", Transpose(x="groups", order=(0, 2, 1, 3, 4)), quantization=KNOWN)
+    builder.add("y", Reshape(x="exchanged", shape=(2, 6, 4, 5)), quantization=KNOWN)
+    after = changed(moves_as_windows, builder.graph(("y",)))
+    assert kinds(remove_dead(after)) == ["Pool"]
 
 
 @pytest.mark.parametrize(("shape", "order", "last"), [
