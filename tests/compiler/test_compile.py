@@ -12,7 +12,7 @@ from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.convolution import conv2d_schedule
 from microtron.compiler.operators.convolution.conv2d import Conv2d, Conv2dForm, form_of
-from microtron.compiler.operators.convolution.first_layer import FoldedForm
+from microtron.compiler.operators.convolution.first_layer import RearrangedForm
 from microtron.compiler.operators.convolution.residual import ResidualConv2d
 from microtron.compiler.operators.convolution.transposed import Transposed
 from microtron.compiler.operators.dense import dense, dense_schedule
@@ -61,9 +61,9 @@ def test_every_operator_that_there_is_was_tried():
     assert {type(spec) for spec in SPECS.values()} == set(OPERATORS)
 
 
-def test_a_convolution_of_few_channels_is_folded_where_that_pays():
+def test_the_host_rearranges_images_of_few_channels_where_that_pays():
     image = Conv2d(height=32, width=32, channels_in=3, channels_out=16, pad=(1, 1, 1, 1))
-    assert isinstance(microtron.compile_op(image, base).form, FoldedForm)
+    assert isinstance(microtron.compile_op(image, base).form, RearrangedForm)
     deep = Conv2d(height=8, width=8, channels_in=32, channels_out=16, pad=(1, 1, 1, 1))
     assert type(microtron.compile_op(deep, base).form) is Conv2dForm
 
