@@ -185,8 +185,8 @@ def _compose_axis(conv: Conv, kernel: int, window: Window, axis: int, size: int)
     count = (inner + before + after - (kernel - 1) * conv.dilation[axis] - 1) // (
         conv.stride[axis]) + 1
     taps = place_taps(first, count, size, step * conv.stride[axis])
-    if (taps.length - 1) % dilation:
-        return None
+    if (taps.length - 1) % dilation or (taps.places % dilation).any():
+        dilation = 1                        # the window begins between taps
     return _Axis(Taps(taps.places // dilation, (taps.length - 1) // dilation + 1, taps.pad),
                  step * conv.stride[axis], dilation)
 
