@@ -16,6 +16,9 @@ from llvmlite import ir
 
 from ..machine_code import assemble
 from ..numba_cache import Compiled
+from .numba_once import optimize_once
+
+NOT_FOR_PYTHON = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 types: Compiled = numba.types
 njit: Compiled = numba.njit
@@ -32,15 +35,16 @@ def compile_entry(function: Callable[..., object], arguments: tuple[object, ...]
     of that are two arguments of numba's: where it writes zero, and where an error would be. Results
     are in the words behind the arguments."""
     kinds = types.Tuple([typeof(each) for each in arguments])
-    called = njit(**options)(function)
+    called = njit(**NOT_FOR_PYTHON, **options)(function)
     read, write = _reader(kinds), _writer(sum(_words_in(each) for each in kinds))
 
     def take_words(address: int) -> int:
         write(address, called(*read(address)))
         return 0
 
-    flat: Compiled = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(take_words)
-    flat.compile((types.int64,))
+    flat: Compiled = njit(**NOT_FOR_PYTHON, **options)(take_words)
+    with optimize_once(take_words.__name__):
+        flat.compile((types.int64,))
     found, = flat.overloads.values()
     return found.fndesc.llvm_func_name, assemble(found.library.get_llvm_str())
 

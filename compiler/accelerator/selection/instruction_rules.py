@@ -14,7 +14,7 @@ from ....isa.instructions import WINDOW_ROWS, AluOp, Buffer, GemmFlags, Instruct
 from ...expression.affine import Affine
 from ...expression.expression import Axis
 from .depthwise_windows import depthwise_sums
-from .instructions import MicroKernels, alus, fills, gemms, immediates, requantizes
+from .instructions import PLAIN, MicroKernels, alus, fills, gemms, immediates, requantizes
 
 
 @dataclass(frozen=True)
@@ -60,57 +60,68 @@ IMMEDIATE = Motion((("dst", 0), ("src", 1)), (0, 1), (1, 1))
 REQUANTIZE = Motion((("dst", 0), ("src", 1), ("params", 2)), (0, 1, 2, 2, 2), (1, 1, 1, 1, 1))
 
 
-def gemm(loops: Loops) -> Iterable[Instruction]:
-    """Tile products."""
-    dst, src, wgt = loops.tiles
-    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
+class OwnRule:
+    """A rule of the accelerator's: what it says follows from its fields."""
 
 
-def gemm_of_results(loops: Loops) -> Iterable[Instruction]:
-    """Tile products of results."""
-    dst, src, wgt = loops.tiles
-    return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
-                 mode=GemmFlags.OUT)
+@dataclass(frozen=True)
+class Products(OwnRule):
+    """Tile products; the mode says of what."""
+
+    mode: GemmFlags = PLAIN
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
+        dst, src, wgt = loops.tiles
+        return gemms(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                     mode=self.mode)
 
 
-def depthwise(loops: Loops) -> Iterable[Instruction]:
+@dataclass(frozen=True)
+class DepthwiseProducts(OwnRule):
     """Products lane by lane, or windows of three taps."""
-    dst, src, wgt = loops.tiles
-    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins)
+
+    mode: GemmFlags = PLAIN
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
+        dst, src, wgt = loops.tiles
+        return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
+                              mode=self.mode)
 
 
-def depthwise_of_results(loops: Loops) -> Iterable[Instruction]:
-    """The same products of results."""
-    dst, src, wgt = loops.tiles
-    return depthwise_sums(loops.axes, dst, src, wgt, loops.kernels, starts=loops.begins,
-                          mode=GemmFlags.OUT)
-
-
-def fill(value: int) -> Rule:
+@dataclass(frozen=True)
+class Fill(OwnRule):
     """Results that are all the same."""
-    def rule(loops: Loops) -> Iterable[Instruction]:
+
+    value: int
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
         out, = loops.tiles
-        return fills(loops.axes, out, value, Buffer.OUT)
-    return rule
+        return fills(loops.axes, out, self.value, Buffer.OUT)
 
 
-def element_wise(op: AluOp) -> Rule:
+@dataclass(frozen=True)
+class ElementWise(OwnRule):
     """An operation of two tiles."""
-    def rule(loops: Loops) -> Iterable[Instruction]:
+
+    op: AluOp
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
         result, left, right = loops.tiles
-        return alus(loops.axes, op, result, left, right)
-    return rule
+        return alus(loops.axes, self.op, result, left, right)
 
 
-def combine(op: AluOp) -> Rule:
+@dataclass(frozen=True)
+class Combine(OwnRule):
     """Tiles combined into one, step by step. Where that begins, the first of them is copied, not
     combined with a constant."""
-    def rule(loops: Loops) -> Iterable[Instruction]:
+
+    op: AluOp
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
         result, source = loops.tiles
         if not loops.begins:
-            return alus(loops.axes, op, result, result, source)
-        return _combine_from_first(op, loops.axes, result, source)
-    return rule
+            return alus(loops.axes, self.op, result, result, source)
+        return _combine_from_first(self.op, loops.axes, result, source)
 
 
 def _combine_from_first(op: AluOp, axes: Sequence[Axis], result: Affine,
@@ -129,18 +140,25 @@ def _combine_from_first(op: AluOp, axes: Sequence[Axis], result: Affine,
                         op, result, result, later)
 
 
-def immediate(op: AluOp, value: int) -> Rule:
+@dataclass(frozen=True)
+class Immediate(OwnRule):
     """An operation of a tile and a constant."""
-    def rule(loops: Loops) -> Iterable[Instruction]:
+
+    op: AluOp
+    value: int
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
         result, source = loops.tiles
-        return immediates(loops.axes, op, result, source, immediate=value)
-    return rule
+        return immediates(loops.axes, self.op, result, source, immediate=self.value)
 
 
-def requantize(pattern: Requantize) -> Rule:
+@dataclass(frozen=True)
+class Scaling(OwnRule):
     """Requantization with the parameters of channels. `pattern` has everything but tiles and
     loops."""
-    def rule(loops: Loops) -> Iterable[Instruction]:
+
+    pattern: Requantize
+
+    def __call__(self, loops: Loops) -> Iterable[Instruction]:
         result, source, *parameters = loops.tiles
-        return requantizes(loops.axes, result, source, parameters, pattern)
-    return rule
+        return requantizes(loops.axes, result, source, parameters, self.pattern)

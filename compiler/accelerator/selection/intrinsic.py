@@ -29,6 +29,7 @@ from ....isa.config import Config
 from ....isa.instructions import (
     AluOp,
     Engine,
+    GemmFlags,
     Requantize,
     RequantizeFlags,
     Rounding,
@@ -121,7 +122,7 @@ def gemm(config: Config) -> Intrinsic:
     acc = compute("acc", (config.batch, config.block_out), lambda b, o: total(
         inp[b, k].cast("int32") * wgt[o, k].cast("int32"), k))
     return Intrinsic("gemm", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT}, Engine.GEMM,
-                     instruction_rules.gemm, begins=True, motion=instruction_rules.PRODUCT)
+                     instruction_rules.Products(), begins=True, motion=instruction_rules.PRODUCT)
 
 
 def gemm_of_results(config: Config) -> Intrinsic:
@@ -129,7 +130,7 @@ def gemm_of_results(config: Config) -> Intrinsic:
     plain = gemm(config)
     inp = plain.tensor.inputs()[0]
     return replace(plain, name="gemm.out", scopes={**plain.scopes, inp: Scope.OUT},
-                   rule=instruction_rules.gemm_of_results)
+                   rule=instruction_rules.Products(GemmFlags.OUT))
 
 
 def depthwise(config: Config) -> Intrinsic:
@@ -142,7 +143,7 @@ def depthwise(config: Config) -> Intrinsic:
     acc = compute("acc", inp.shape, lambda b, o: total(
         inp[b, o + one].cast("int32") * wgt[o].cast("int32"), one))
     return Intrinsic("depthwise", acc, {acc: Scope.ACC, inp: Scope.INP, wgt: Scope.WGT},
-                     Engine.GEMM, instruction_rules.depthwise, begins=True,
+                     Engine.GEMM, instruction_rules.DepthwiseProducts(), begins=True,
                      motion=instruction_rules.DEPTHWISE)
 
 
@@ -151,14 +152,14 @@ def depthwise_of_results(config: Config) -> Intrinsic:
     plain = depthwise(config)
     inp = plain.tensor.inputs()[0]
     return replace(plain, name="depthwise.out", scopes={**plain.scopes, inp: Scope.OUT},
-                   rule=instruction_rules.depthwise_of_results)
+                   rule=instruction_rules.DepthwiseProducts(GemmFlags.OUT))
 
 
 def fill(config: Config, value: int) -> Intrinsic:
     """A tile of results that are all the same: a border."""
     out = compute("out", (config.batch, config.block_out), lambda b, o: Constant(value, "int8"))
     return Intrinsic(f"fill[{value}]", out, {out: Scope.OUT}, Engine.ALU,
-                     instruction_rules.fill(value), motion=instruction_rules.FILL)
+                     instruction_rules.Fill(value), motion=instruction_rules.FILL)
 
 
 def pool(config: Config) -> Intrinsic:
@@ -167,7 +168,7 @@ def pool(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: largest(source[b, o + one], one))
     return Intrinsic("pool", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.combine(AluOp.MAX), begins=True,
+                     instruction_rules.Combine(AluOp.MAX), begins=True,
                      motion=instruction_rules.STEP)
 
 
@@ -177,7 +178,7 @@ def pool_sum(config: Config) -> Intrinsic:
     one = reduce_axis("one", 1)
     acc = compute("acc", source.shape, lambda b, o: total(source[b, o + one], one))
     return Intrinsic("pool_sum", acc, {acc: Scope.ACC, source: Scope.ACC}, Engine.ALU,
-                     instruction_rules.combine(AluOp.ADD), begins=True,
+                     instruction_rules.Combine(AluOp.ADD), begins=True,
                      motion=instruction_rules.STEP)
 
 
@@ -198,7 +199,7 @@ def element_wise(config: Config, op: AluOp) -> Intrinsic:
     result = compute("result", shape, value)
     return Intrinsic(f"alu.{op.name.lower()}", result,
                      {result: Scope.ACC, left: Scope.ACC, right: Scope.ACC}, Engine.ALU,
-                     instruction_rules.element_wise(op), motion=instruction_rules.ELEMENT_WISE)
+                     instruction_rules.ElementWise(op), motion=instruction_rules.ELEMENT_WISE)
 
 
 def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
@@ -209,7 +210,7 @@ def immediate(config: Config, op: AluOp, value: int) -> Intrinsic:
     result = compute("result", left.shape, lambda b, o: binary(operator, left[b, o], value))
     return Intrinsic(f"alui.{op.name.lower()}[{value}]", result,
                      {result: Scope.ACC, left: Scope.ACC}, Engine.ALU,
-                     instruction_rules.immediate(op, value), motion=instruction_rules.IMMEDIATE)
+                     instruction_rules.Immediate(op, value), motion=instruction_rules.IMMEDIATE)
 
 
 @dataclass(frozen=True)
@@ -271,5 +272,5 @@ def requantize(config: Config, function: Function, lanes: int | None = None) -> 
     scopes = {tensor: Scope.ACC for tensor in (acc, bias, multiplier, shift)}
     target = Scope.OUT if function.dtype == "int8" else Scope.ACC
     return Intrinsic(function.name, out, {out: target, **scopes}, Engine.ALU,
-                     instruction_rules.requantize(function.pattern),
+                     instruction_rules.Scaling(function.pattern),
                      motion=instruction_rules.REQUANTIZE)

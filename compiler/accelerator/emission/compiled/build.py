@@ -13,15 +13,15 @@ from itertools import accumulate, chain, pairwise
 import numpy as np
 
 from .....base.arrays import Array
-from .....isa.instructions import INSTRUCTION_BYTES, Load, MicroOp
+from .....isa.instructions import INSTRUCTION_BYTES
 from .....isa.instructions import Buffer as Scratchpad
-from .....isa.stream import Stream, as_bytes, encode, from_bytes
+from .....isa.stream import Stream, from_bytes
 from ....expression.affine import Affine, margin
 from ....expression.expression import Axis
 from ....expression.intervals import conjuncts
 from ....nest import nest as ir
-from ...selection.hardware_loops import Walks
-from ...selection.instructions import MICRO_OPS
+from ...selection.instruction_rules import Products
+from ...selection.instructions import longest_sequence
 from ...selection.intrinsic import Intrinsic, find_intrinsic
 from ..conditions import Limit
 from ..placed_nest import PlacedNest, ahead_of, ahead_sections
@@ -29,25 +29,22 @@ from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
 from ..sum_starts import copied_tiles
 from . import nest_arrays as tables
 from .jit import bind
-from .plans import (
-    FILLED,
-    IMMEDIATE,
-    LENGTH,
-    LOADED,
-    OPERANDS,
-    current_store,
-    plan_copy,
-    plan_intrinsic,
-    plan_start,
-)
-from .transfer_words import UnsupportedError
+from .nest_arrays import MOST_AXES
+from .plans import current_store, plan_intrinsic
 from .walk import walk
+from .walk_memory import MOST_OPERANDS, MOST_RANK, Sizes, new_state, with_more_room
+from .words import (
+    UOP_WORD,
+    UnsupportedError,
+    fill_word,
+    is_known,
+    load_word,
+    store_word,
+    word_of,
+)
 
-Words = tables.Bytes
-ROOM = 2048                 # words and micro-ops that there is room for at first
-MOST_RANK, MOST_AXES, MOST_OPERANDS = 12, 16, 8
+KIND = (tables.SITE.names or ()).index("kind")
 SCOPES = list(ir.Scope)
-UOP_LOAD = as_bytes(encode([Load(buffer=Scratchpad.UOP, segment=MICRO_OPS)]))
 
 
 class Builder:
@@ -72,10 +69,15 @@ class Builder:
         self.steps: list[int] = []
         self.transfers: list[tuple[int, ...]] = []
         self.sides: list[tuple[int, ...]] = []
+        self.words: dict[bytes, int] = {UOP_WORD: tables.UOP_LOAD, fill_word(0): tables.CLEAR}
+        self.walks: list[tuple[int, ...]] = []
+        self.walk_steps: list[tuple[int, int]] = []
         self.saved: list[int] = []
         self.delays = 1
         self.visited: list[tuple[IntrinsicSite, Intrinsic]] = []
-        self.copied: list[CopySite] = []
+        self.asks_all = not all(is_known(find_intrinsic(each.intrinsic, placed.intrinsics))
+                                for each in ir.statements_of(placed.nest.body)
+                                if isinstance(each, ir.Invoke))
         self.add(placed.nest.body)
 
     # Statements
@@ -205,15 +207,15 @@ class Builder:
         if site.slide is not None:
             slide = len(self.limits)
             self.limits.append(self._limit(site.slide, local))
-        kind = self.store.kind_of((
-            intrinsic, is_start, self.config, innermost.value if isinstance(innermost, ir.Start)
-            and not intrinsic.begins else None, tuple(site.in_acc),
+        rule, word = self._rule(intrinsic, innermost)
+        kind = 0 if rule != tables.BY_PLAN else self.store.kind_of((
+            intrinsic, self.config, tuple(site.in_acc),
             tuple(tuple(operand.steps) for operand in site.operands)))
         self.sites.append((
             len(self.extents), len(site.axes), len(self.limits), len(limits), len(self.operands),
             len(site.operands), int(intrinsic.begins),
-            innermost.value if isinstance(innermost, ir.Start) else 0, slide, site.ring_step,
-            kind))
+            innermost.value if isinstance(innermost, ir.Start) else _mode_of(intrinsic), slide,
+            site.ring_step, kind, rule, word))
         self.limits += limits
         self.extents += [axis.extent for axis in site.axes]
         for place, operand in enumerate(site.operands):
@@ -224,6 +226,19 @@ class Builder:
             self.steps += operand.steps
         self.visited.append((site, intrinsic))
         self._operation(tables.START if is_start else tables.INVOKE, first=len(self.sites) - 1)
+
+    def _rule(self, intrinsic: Intrinsic, innermost: ir.Invoke | ir.Start) -> tuple[int, int]:
+        """Who writes the words of a site, and the word that they begin with. Micro-ops are shared,
+        so rules of others and those of products are asked in the same way."""
+        if isinstance(innermost, ir.Start):
+            return tables.FILL, 0 if intrinsic.begins else self._word(fill_word(innermost.value))
+        rule, word = word_of(intrinsic)
+        if rule == tables.BY_PLAN or (rule == tables.PRODUCT and self.asks_all):
+            return tables.BY_PLAN, 0
+        return rule, self._word(word)
+
+    def _word(self, word: bytes) -> int:
+        return self.words.setdefault(word, len(self.words))
 
     def _limit(self, limit: Limit, local: Mapping[Axis, int]) -> tuple[int, int, int]:
         return (self._form(limit.room), -1 if limit.axis is None else local[limit.axis],
@@ -238,23 +253,29 @@ class Builder:
             raise UnsupportedError
         bordered = transfer.loads and target.extents == target.buffer.shape and (
             target.buffer in placed.stable)
-        in_acc = chip.scope == ir.Scope.ACC
-        touched = self._walks_of(copied_tiles(0, site.chip).walks) if in_acc else 0
+        in_acc, segment = chip.scope == ir.Scope.ACC, placed.segments[site.dram.buffer]
+        scratchpad, padding = transfer.scratchpad, copy.padding or 0
+        word, inside = [self._word(load_word(scratchpad, segment, each))
+                        for each in (padding, 0)] if transfer.loads else [
+                            self._word(store_word(scratchpad, segment))] * 2
         self.transfers.append((
             self.buffers[chip], self.buffers[chip] if transfer.loads else -1,
             self._form(site.tile), self._fresh_forms(site.start), len(site.start),
             len(self.sides), len(transfer.sides), transfer.tile_rows, transfer.part_rows,
-            int(transfer.loads), int(bordered), touched, int(in_acc),
-            int(copy.padding is not None),
-            self.store.kind_of((transfer, copy.padding, placed.segments[site.dram.buffer]))))
-        self.sides += [(size, side.extent, side.dram) for size, side
+            int(transfer.loads), int(bordered), self._walk(site) if in_acc else 0, int(in_acc),
+            int(copy.padding is not None), transfer.tile_bytes, word, inside))
+        self.sides += [(size, side.extent, side.dram, side.pad) for size, side
                        in zip(transfer.sizes, transfer.sides, strict=True)]
-        self.copied.append(site)
         self._operation(tables.COPY, first=len(self.transfers) - 1)
 
-    def _walks_of(self, walks: Walks) -> int:
-        with self.store.lock:
-            return self.store.walks_of(walks)
+    def _walk(self, site: CopySite) -> int:
+        """The number of the walk of a copy through its tiles."""
+        walks = copied_tiles(0, site.chip).walks
+        reach = [(walk.extent - 1) * walk.steps[0] for walk in walks]
+        self.walks.append((len(self.walk_steps), len(walks), sum(min(each, 0) for each in reach),
+                           sum(max(each, 0) for each in reach), 0))
+        self.walk_steps += [(walk.extent, walk.steps[0]) for walk in walks]
+        return len(self.walks) - 1
 
     # Arrays
 
@@ -263,8 +284,8 @@ class Builder:
         lanes = any(buffer.scope == ir.Scope.ACC and buffer.parts > 1 for buffer in self.buffers)
         begin, slots, coefficients, constants, extents, steps, saved, fields = _slices([
             self.ends, self.term_slots, self.coefficients, self.constants, self.extents,
-            self.steps, self.saved, [self.config.tiles(Scratchpad.UOP), FILLED, IMMEDIATE,
-                                     int(lanes), *LOADED, LENGTH, MicroOp.size]])
+            self.steps, self.saved, [self.config.tiles(Scratchpad.UOP), int(lanes),
+                                     longest_sequence(self.config)]])
         operations, buffers, sites, limits, operands, transfers, sides = _records([
             (self.operations, tables.OPERATION), (self._buffer_rows(), tables.BUFFER),
             (self.sites, tables.SITE), (self.limits, tables.LIMIT),
@@ -272,7 +293,8 @@ class Builder:
             (self.sides, tables.SIDE)])
         return tables.Tables(
             operations, tables.Forms(begin, slots, coefficients, constants), buffers, sites,
-            extents, limits, operands, steps, transfers, sides, saved, fields, UOP_LOAD)
+            extents, limits, operands, steps, transfers, sides, saved, fields,
+            np.frombuffer(bytearray().join(self.words), np.uint8).reshape(-1, INSTRUCTION_BYTES))
 
     def _buffer_rows(self) -> list[tuple[int, ...]]:
         rows: list[tuple[int, ...]] = []
@@ -284,40 +306,26 @@ class Builder:
             copy += place.copies
         return rows
 
-    def new_state(self) -> tables.State:
-        copies, buffers = sum(each.copies for each in self.placed.places.values()), len(
-            self.buffers)
-        acc = self.config.tiles(Scratchpad.ACC) * max(1, self.config.acc_groups)
-
-        def numbers(*shape: int) -> tables.Numbers:
-            return np.zeros(shape, np.int64)
-
-        return tables.State(
-            numbers(tables.COUNTERS), numbers(2 * len(self.slots) + 2), numbers(buffers),
-            numbers(buffers), numbers(buffers), numbers(copies, MOST_RANK + 1),
-            numbers(copies, tables.KEY + 1), numbers(buffers, self.delays),
-            np.zeros(ROOM, tables.SEQUENCE), np.full(tables.HEADS, -1, np.int64), numbers(ROOM),
-            np.zeros(ROOM, tables.NOTE), numbers(2 * acc + 1), numbers(tables.KEY + 1),
-            numbers(MOST_AXES), numbers(MOST_AXES), numbers(MOST_OPERANDS),
-            numbers(MOST_OPERANDS))
+    def sizes(self) -> Sizes:
+        """Of what a walk remembers."""
+        return Sizes(
+            len(self.slots), len(self.buffers),
+            sum(each.copies for each in self.placed.places.values()), self.delays,
+            self.config.tiles(Scratchpad.ACC) * max(1, self.config.acc_groups), self.walks,
+            self.walk_steps)
 
     def plan(self, state: tables.State) -> None:
         """Make the plan that a walk misses."""
         number = int(state.key[tables.KEY])
         key = state.key[:state.numbers[tables.KEYS]].tolist()
         with self.store.lock:
-            if number >= len(self.sites):
-                number -= len(self.sites)
-                copy = self.copied[number]
-                plan_copy(self.store, self.transfers[number][-1], copy,
-                          self.placed.segments[copy.dram.buffer], key)
-                return
-            kind, (site, intrinsic) = self.sites[number][-1], self.visited[number]
-            if isinstance(site.statement, ir.Start):
-                plan_start(self.store, kind, site,
-                           None if intrinsic.begins else site.statement.value, key)
-            else:
-                plan_intrinsic(self.store, kind, site, intrinsic, self.config, key)
+            plan_intrinsic(self.store, self.sites[number][KIND],
+                           *self.visited[number], self.config, key)
+
+
+def _mode_of(intrinsic: Intrinsic) -> int:
+    """The mode of products: micro-ops of another mode mean other tiles."""
+    return int(intrinsic.rule.mode) if isinstance(intrinsic.rule, Products) else 0
 
 
 def _slices(columns: Sequence[Sequence[int]]) -> list[tables.Numbers]:
@@ -339,9 +347,7 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
     the emitter itself can emit it, or refuses to and says why."""
     try:
         builder = Builder(placed)
-        arrays, state = builder.arrays(), builder.new_state()
-        output = tables.Output(np.zeros((ROOM, INSTRUCTION_BYTES), np.uint8),
-                               np.zeros((ROOM, OPERANDS), np.uint16))
+        arrays, (state, output) = builder.arrays(), new_state(builder.sizes())
         fixed, room = bind(arrays), (bind(state), bind(output))
         while True:
             end = walk(fixed, builder.store.arrays(), *room)
@@ -352,21 +358,9 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
             if end == tables.MISSING:
                 builder.plan(state)
             else:
-                state, output = _with_more_room(state, output)
+                state, output = with_more_room(state, output)
                 room = bind(state), bind(output)
     except UnsupportedError:
         return None
     written, uops = state.numbers[tables.WRITTEN], state.numbers[tables.UOPS]
-    return from_bytes(output.words[:written].tobytes()), output.uops[:uops]
-
-
-def _with_more_room(state: tables.State,
-                    output: tables.Output) -> tuple[tables.State, tables.Output]:
-    def twice(array: Array) -> Array:
-        return np.concatenate([array, np.zeros_like(array)])
-
-    return state._replace(known=twice(state.known), resident=twice(state.resident),
-                          noted=twice(state.noted)), tables.Output(
-                              twice(output.words), twice(output.uops))
-
-
+    return from_bytes(output.words[:written].tobytes()), output.uops[:uops].copy()

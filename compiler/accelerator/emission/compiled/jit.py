@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from .....base.compiled.deferred_functions import Entry, bind
-from .....isa.verification.order.jit import Function, helper
+from .....isa.verification.order.jit import Function, helper, inline_always
 
-__all__ = ["bind", "entry", "helper"]
+__all__ = ["bind", "entry", "helper", "inline_always"]
 
 
 def entry(function: Function) -> Function:

@@ -1,92 +1,172 @@
 """Sums that begin with their first product: `sum_starts` as compiled code."""
 
+from .....isa.instructions import AluI
 from .jit import helper
 from .nest_arrays import (
     BROKEN,
+    CLEAR,
+    CLEARED,
+    EXTENT,
+    FAR,
+    HARDWARE_LOOPS,
     MARK,
     NOTED,
-    ROW_MOVED,
-    ROW_WORD,
+    STEP,
     TILE_LIMIT,
+    TOUCHED,
+    WALK_STEPS,
+    WALKS,
+    Bytes,
+    Lists,
     Numbers,
-    Output,
-    Plans,
+    Record,
+    Records,
     State,
-    Tables,
+    Walks,
 )
+from .visit_loops import (
+    iterations,
+    join_loop,
+    moved,
+    put_counts,
+    put_strides,
+    split_off,
+    step_of,
+)
+from .word_fields import offset_of
 from .write import copy_word, put
+
+DST, LOOPS, STRIDE, IMMEDIATE = (offset_of(AluI, name) for name in (
+    "dst", "loops", "dst_stride", "immediate"))
 
 
 @helper
-def forget_sum(state: State, tile: int, walks: int) -> bool:
+def touched_walk(operands: Records, moves: Numbers, extents: Numbers, lists: Lists, known: Walks,
+                 numbers: Numbers, site: Record, operand: int) -> int:
+    """The number of the walk of an operand through its tiles at a visit."""
+    lists.counts[TOUCHED] = 0
+    for axis in range(site.axis_count):
+        step = step_of(operands, moves, site, operand, axis)
+        if extents[axis] > 1 and step != 0:
+            join_loop(lists, TOUCHED, extents[axis], step, 0, 0)
+    loops, count = lists.rows[TOUCHED], lists.counts[TOUCHED]
+    for place in range(1, count):           # by their steps
+        extent, step, at = loops[place, EXTENT], loops[place, STEP], place
+        while at > 0 and loops[at - 1, STEP] > step:
+            loops[at, EXTENT], loops[at, STEP] = loops[at - 1, EXTENT], loops[at - 1, STEP]
+            at -= 1
+        loops[at, EXTENT], loops[at, STEP] = extent, step
+    for number in range(numbers[WALKS]):
+        walk = known.walks[number]
+        same = walk.count == count
+        for at in range(count if same else 0):
+            same = (same and known.steps[walk.loops + at, 0] == loops[at, EXTENT]
+                    and known.steps[walk.loops + at, 1] == loops[at, STEP])
+        if same:
+            return number
+    return _new_walk(lists, known, numbers)
+
+
+@helper
+def _new_walk(lists: Lists, known: Walks, numbers: Numbers) -> int:
+    """Number the walk that was found."""
+    loops, count, first = lists.rows[TOUCHED], lists.counts[TOUCHED], numbers[WALK_STEPS]
+    number: int = numbers[WALKS]
+    walk = known.walks[number]
+    walk.loops, walk.count, walk.low, walk.high = first, count, 0, 0
+    for at in range(count):
+        extent, step = loops[at, EXTENT], loops[at, STEP]
+        known.steps[first + at, 0], known.steps[first + at, 1] = extent, step
+        walk.low += min((extent - 1) * step, 0)
+        walk.high += max((extent - 1) * step, 0)
+    numbers[WALKS], numbers[WALK_STEPS] = number + 1, first + count
+    _plan_fill(lists, known, number)
+    walk.fill_count = iterations(lists, FAR, 0)
+    return number
+
+
+@helper
+def _plan_fill(lists: Lists, known: Walks, number: int) -> None:
+    """The loops that fill the tiles of a walk: of the hardware, and written out."""
+    walk = known.walks[number]
+    lists.counts[CLEARED] = lists.counts[FAR] = 0
+    for at in range(walk.loops, walk.loops + walk.count):
+        join_loop(lists, CLEARED, known.steps[at, 0], known.steps[at, 1], 0, 0)
+    split_off(lists, CLEARED, HARDWARE_LOOPS, FAR)
+
+
+@helper
+def forget_sum(noted: Records, numbers: Numbers, tile: int, walks: int) -> bool:
     """Whether these very tiles are noted. They are not any more."""
-    for place in range(state.numbers[NOTED]):
-        if state.noted[place].tile == tile and state.noted[place].walks == walks:
-            _drop(state, place)
+    for place in range(numbers[NOTED]):
+        if noted[place].tile == tile and noted[place].walks == walks:
+            _drop(noted, numbers, place)
             return True
     return False
 
 
 @helper
-def _drop(state: State, place: int) -> None:
-    for at in range(place, state.numbers[NOTED] - 1):
-        here, there = state.noted[at], state.noted[at + 1]
+def _drop(noted: Records, numbers: Numbers, place: int) -> None:
+    for at in range(place, numbers[NOTED] - 1):
+        here, there = noted[at], noted[at + 1]
         here.tile, here.walks, here.value = there.tile, there.walks, there.value
-    state.numbers[NOTED] -= 1
+    numbers[NOTED] -= 1
 
 
 @helper
-def clear_touched(tables: Tables, plans: Plans, state: State, output: Output, tile: int,
-           walks: int) -> bool:
+def clear_touched(words: Bytes, lanes: int, state: State, target: Bytes, tile: int,
+                  walk: int) -> bool:
     """Give noted tiles that are touched the value that their sums begin with."""
-    place = 0
+    place, lists, known, numbers = 0, state.lists, state.known_walks, state.numbers
     good: bool = True
-    while place < state.numbers[NOTED]:
+    while place < numbers[NOTED]:
         note = state.noted[place]
-        if not _meet(plans, state, note.tile, note.walks, tile, walks):
+        if not _meet(known, numbers, state.mask, note.tile, note.walks, tile, walk):
             place += 1
             continue
-        known = plans.walks[note.walks]
-        for at in range(known.fills, known.fills + known.fill_count):
-            word = copy_word(output, state, plans.words, plans.rows[at, ROW_WORD])
-            dst = note.tile + plans.rows[at, ROW_MOVED]
-            good = good and tables.fields[3] == 0 and 0 <= dst < TILE_LIMIT
-            put(output, word, tables.fields[1], 2, dst)
-            put(output, word, tables.fields[2], 4, note.value)
-        _drop(state, place)
+        _plan_fill(lists, known, note.walks)
+        for number in range(iterations(lists, FAR, 0)):
+            word = copy_word(target, numbers, words, CLEAR)
+            dst = note.tile + moved(lists, FAR, number, 0)
+            good = good and lanes == 0 and 0 <= dst < TILE_LIMIT
+            put(target, word, DST, 2, dst)
+            put(target, word, IMMEDIATE, 4, note.value)
+            good = (put_counts(lists, target, word, LOOPS, CLEARED)
+                    and put_strides(lists, target, word, STRIDE, CLEARED, 0) and good)
+        _drop(state.noted, numbers, place)
     return good
 
 
 @helper
-def _meet(plans: Plans, state: State, tile: int, walks: int, other: int, others: int) -> bool:
+def _meet(known: Walks, numbers: Numbers, mask: Numbers, tile: int, walk: int, other: int,
+          other_walk: int) -> bool:
     """Whether some tile is in both."""
-    one, two = plans.walks[walks], plans.walks[others]
+    one, two = known.walks[walk], known.walks[other_walk]
     if tile + one.low > other + two.high or other + two.low > tile + one.high:
         return False
-    state.numbers[MARK] += 1
-    mark = state.numbers[MARK]
+    numbers[MARK] += 1
+    mark = numbers[MARK]
     base = min(tile + one.low, other + two.low)
-    if max(tile + one.high, other + two.high) - base >= len(state.mask):
-        state.numbers[BROKEN] = 1
+    if max(tile + one.high, other + two.high) - base >= len(mask):
+        numbers[BROKEN] = 1
         return False
-    return (_mark(plans, state.mask, walks, tile - base, mark, False)
-            or _mark(plans, state.mask, others, other - base, mark, True))
+    return (_mark(known, mask, walk, tile - base, mark, False)
+            or _mark(known, mask, other_walk, other - base, mark, True))
 
 
 @helper
-def _mark(plans: Plans, mask: Numbers, walks: int, tile: int, mark: int, asks: bool) -> bool:
+def _mark(known: Walks, mask: Numbers, number: int, tile: int, mark: int, asks: bool) -> bool:
     """Mark tiles, or ask whether one of them is marked."""
-    walk = plans.walks[walks]
+    walk, steps = known.walks[number], known.steps
     total = 1
-    for loop in range(walk.count):
-        total *= plans.loops[walk.loops + loop, 0]
-    for number in range(total):
-        at, rest = tile, number
-        for loop in range(walk.count - 1, -1, -1):
-            extent = plans.loops[walk.loops + loop, 0]
-            at += rest % extent * plans.loops[walk.loops + loop, 1]
-            rest //= extent
-        if asks and mask[at] == mark:
+    for at in range(walk.loops, walk.loops + walk.count):
+        total *= steps[at, 0]
+    for each in range(total):
+        place, rest = tile, each
+        for at in range(walk.loops + walk.count - 1, walk.loops - 1, -1):
+            place += rest % steps[at, 0] * steps[at, 1]
+            rest //= steps[at, 0]
+        if asks and mask[place] == mark:
             return True
-        mask[at] = mark
+        mask[place] = mark
     return False

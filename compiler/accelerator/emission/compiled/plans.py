@@ -1,14 +1,14 @@
 """What an emitter writes when it visits a statement: instructions relative to where operands are.
 
-Visits of a statement differ in little: which tiles it starts with, and how far its loops run. For
-each combination of extents a rule is asked once, with tiles that begin near zero, and what it says
-is stored as words in which only tiles are left open. Statements of different nests are often alike,
-so plans are stored for all of them (`PlanStore`).
+Compiled code knows the rules of most intrinsics (`rules`). Those of others, such as a user's, are
+asked once for each combination of loop extents, with tiles that begin near zero, and what they
+say is stored as words in which only tiles are left open. Statements of different nests are often
+alike, so plans are stored for all of them (`PlanStore`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import is_not
 from threading import Lock
@@ -18,27 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .....base.arrays import Array
-from .....isa.instructions import (
-    INSTRUCTION_BYTES,
-    AluI,
-    Gemm,
-    GemmFlags,
-    Instruction,
-    Load,
-    Store,
-    Window,
-)
+from .....isa.instructions import INSTRUCTION_BYTES, Gemm, GemmFlags, Instruction, Load, Window
 from ....expression.affine import Affine
 from ...selection.hardware_loops import Walks, offsets
 from ...selection.instruction_rules import Loops
-from ...selection.instructions import PLAIN, MicroKernels, Sequenced, Tiles, emit_fill, fills
+from ...selection.instructions import PLAIN, MicroKernels, Sequenced, Tiles
 from ...selection.intrinsic import Intrinsic
-from ..sites import CopySite, IntrinsicSite
-from ..sum_starts import touched_tiles
-from ..transfers import Piece, Sides, load_pieces, store_pieces
+from ..sites import IntrinsicSite
 from . import nest_arrays as tables
 from .nest_arrays import head_of_key
-from .transfer_words import load_word, offset_of, store_word
+from .word_fields import offset_of
 
 if TYPE_CHECKING:
     from .....isa.config import Config
@@ -50,10 +39,6 @@ Row = list[int]
 
 UOP = offset_of(Gemm, "uop")
 assert offset_of(Window, "uop") == UOP
-IMMEDIATE, FILLED = offset_of(AluI, "immediate"), offset_of(AluI, "dst")
-LOADED = (offset_of(Load, "sram"), offset_of(Load, "offset"))
-STORED = (offset_of(Store, "sram"), offset_of(Store, "offset"))
-LENGTH = offset_of(Load, "shape") + 2 * np.dtype("u2").itemsize     # the last of three
 
 
 @dataclass(frozen=True)
@@ -136,12 +121,9 @@ class PlanStore:
         self.plans, self.keys = Growing(tables.PLAN), Growing(np.int64, tables.KEY)
         self.rows, self.words = Growing(np.int64, tables.ROW_SIZE), Growing(
             np.uint8, INSTRUCTION_BYTES)
-        self.touched, self.walks = Growing(np.int64), Growing(tables.WALK)
-        self.loops, self.sequences = Growing(np.int64, 2), Growing(tables.STEPS)
-        self.steps = Growing(np.int64, OPERANDS)
+        self.sequences, self.steps = Growing(tables.STEPS), Growing(np.int64, OPERANDS)
         self.kinds: dict[Hashable, int] = {}
-        self._words: dict[Instruction | bytes, int] = {}
-        self._walks: dict[Walks, int] = {}
+        self._words: dict[Instruction, int] = {}
         self._steps: dict[Hashable, int] = {}
         self._arrays = self._new_arrays()
 
@@ -153,18 +135,15 @@ class PlanStore:
         with self.lock:
             return self.kinds.setdefault(what, len(self.kinds))
 
-    def add(self, kind: int, key: Sequence[int], rows: list[Row], others: list[Row],
-            touched: Iterable[Walks] = ()) -> None:
-        """A plan, with other rows where sums begin, or where a border is there."""
-        numbers = [self.walks_of(each) for each in touched]
-        first, begin = self.rows.count, self.touched.count
+    def add(self, kind: int, key: Sequence[int], rows: list[Row], others: list[Row]) -> None:
+        """A plan, with other rows where sums begin."""
+        first = self.rows.count
         self.rows.extend(rows + others)
-        self.touched.extend(numbers)
         uops = max(sum(row[tables.ROW_COUNT] for row in some
                        if row[tables.ROW_KIND] == tables.PLACE) for some in (rows, others))
         head = head_of_key(kind, key, len(key))
         self.plans.extend([(self.heads[head], kind, first, len(rows), first + len(rows),
-                            len(others), begin, uops)])
+                            len(others), uops)])
         self.keys.extend([[*key, *(0,) * (tables.KEY - len(key))]])
         arrays = self._new_arrays()
         if any(map(is_not, arrays, self._arrays)):
@@ -175,8 +154,7 @@ class PlanStore:
 
     def _new_arrays(self) -> tables.Plans:
         return tables.Plans(self.heads, *(each.array for each in (
-            self.plans, self.keys, self.rows, self.words, self.touched, self.walks, self.loops,
-            self.sequences, self.steps)))
+            self.plans, self.keys, self.rows, self.words, self.sequences, self.steps)))
 
     def steps_of_walks(self, walks: Walks) -> int:
         """The number of the micro-ops that loops are."""
@@ -193,24 +171,11 @@ class PlanStore:
             self.steps.extend(steps)
         return self._steps[key]
 
-    def walks_of(self, walks: Walks) -> int:
-        """The number of walks through one buffer."""
-        if walks not in self._walks:
-            reach = [(walk.extent - 1) * walk.steps[0] for walk in walks]
-            fill = [self.move(each, {"dst": 0}) for each in emit_fill(0, walks, 0)]
-            self._walks[walks] = self.walks.count
-            self.walks.extend([(self.loops.count, len(walks), sum(min(each, 0) for each in reach),
-                                sum(max(each, 0) for each in reach), self.rows.count, len(fill))])
-            self.loops.extend([(walk.extent, walk.steps[0]) for walk in walks])
-            self.rows.extend(fill)
-        return self._walks[walks]
-
-    def word(self, instruction: Instruction | bytes) -> int:
-        """The number of a word, or of the one that an instruction is."""
+    def word(self, instruction: Instruction) -> int:
+        """The number of the word that an instruction is."""
         if instruction not in self._words:
             self._words[instruction] = self.words.count
-            word = instruction if isinstance(instruction, bytes) else instruction.encode()
-            self.words.extend([np.frombuffer(word, np.uint8)])
+            self.words.extend([np.frombuffer(instruction.encode(), np.uint8)])
         return self._words[instruction]
 
     def move(self, instruction: Instruction, follows: dict[str, int]) -> Row:
@@ -271,42 +236,4 @@ def plan_intrinsic(store: PlanStore, kind: int, site: IntrinsicSite, intrinsic: 
             recorder.taken.append(each)
         return store.rows_of(recorder.taken, dict(motion.fields), firsts)
 
-    touched = [touched_tiles(axes, tiles[place]).walks for place in site.in_acc]
-    store.add(kind, key, rows(False), rows(True) if intrinsic.begins else [], touched)
-
-
-def plan_start(store: PlanStore, kind: int, site: IntrinsicSite, value: int | None,
-               key: Sequence[int]) -> None:
-    """The plan of where sums start, which are given a value if there is one."""
-    axes = site.shorter_axes(tuple(key[:len(site.axes)]))
-    tile = Affine(0, {axis: step for axis, step in zip(axes, site.operands[0].steps, strict=True)
-                      if step})
-    filled = [] if value is None else [store.move(each, {"dst": 0})
-                                       for each in fills(axes, tile, value)]
-    store.add(kind, key, filled, [], [touched_tiles(axes, tile).walks])
-
-
-def plan_copy(store: PlanStore, kind: int, site: CopySite, segment: int,
-              key: Sequence[int]) -> None:
-    """The plan of a transfer with some of its tiles outside of DRAM."""
-    transfer, padding = site.transfer, site.copy.padding
-    sides: Sides = tuple(side._replace(before=before, after=after) for side, before, after in zip(
-        transfer.sides, key[::2], key[1::2], strict=True))
-
-    def rows(pieces: Iterable[Piece], make: Callable[[Piece], bytes],
-             fields: tuple[int, int]) -> list[Row]:
-        return [[tables.PIECE, store.word(make(each)), 0, 0, int(each.reads), each.sram,
-                 each.offset, 0, 0, 0, 0, *fields, 0] for each in pieces]
-
-    def load(pad_value: int) -> Callable[[Piece], bytes]:
-        return lambda each: load_word(each, transfer.scratchpad, segment, pad_value)
-
-    if not transfer.loads:
-        store.add(kind, key, rows(
-            store_pieces(sides, transfer.tile_bytes),
-            lambda each: store_word(each, transfer.scratchpad, segment), STORED), [])
-        return
-    whole = load_pieces(sides, transfer.tile_bytes, padded=padding is not None)
-    # What a border leaves is loaded alone where the border is there; without one, nobody asks.
-    inside = load_pieces(sides, transfer.tile_bytes, padded=False) if any(key) else ()
-    store.add(kind, key, rows(whole, load(padding or 0), LOADED), rows(inside, load(0), LOADED))
+    store.add(kind, key, rows(False), rows(True) if intrinsic.begins else [])

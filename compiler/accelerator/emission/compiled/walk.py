@@ -1,31 +1,45 @@
 """Walks through the tables of a nest and writes its instructions: the emitter as compiled code.
 
-A visit for which there is no plan yet stops the walk: whoever called it makes one and lets it go
-on, so that no plan is made that nobody needs. Compiled with numba; all that the walk remembers is
-in arrays of the caller.
+A visit whose rule only Python knows, and for which there is no plan yet, stops the walk: whoever
+called it makes one and lets it go on, so that no plan is made that nobody needs. Functions that
+others call take the arrays that they need, not all: numba compiles them far faster. All that the
+walk remembers is in arrays of the caller.
 """
 
 # No postponed annotations here: numba reads the functions as they are.
+from .copies import write_copy
 from .jit import entry, helper
 from .nest_arrays import (
     ALLOCATE,
     AT,
     BROKEN,
+    BY_PLAN,
     COPY,
     DONE,
+    EVERY_LIST,
+    FRESH,
     FULL,
     INVOKE,
     KEY,
     KEYS,
     KNOWN,
+    LANES,
     LOOP,
     MISSING,
+    MOST_AXES,
+    MOST_ROWS,
+    MOST_SEQUENCE,
     NEXT,
     NOTED,
+    PRODUCT,
     REFUSED,
+    ROWS,
     SAVE,
     SELECT,
+    SHAPES,
     UOPS,
+    WALK_STEPS,
+    WALKS,
     WHEN,
     WRITTEN,
     Forms,
@@ -37,8 +51,9 @@ from .nest_arrays import (
     Tables,
     head_of_key,
 )
-from .pending_sums import clear_touched, forget_sum
-from .write import write_rows, write_transfers
+from .pending_sums import clear_touched, forget_sum, touched_walk
+from .rules import plan_visit, write_products, write_visit
+from .write import write_rows
 
 find_head = helper(head_of_key)
 
@@ -71,7 +86,7 @@ def walk(tables: Tables, plans: Plans, state: State, output: Output) -> int:
                 buffer = tables.saved[at]
                 state.history[buffer, values[each.slot] % each.sections] = state.bases[buffer]
         elif each.kind == COPY:
-            end = _copy(tables, plans, state, output, each.first)
+            end = _copy(tables, state, output, each.first)
         elif each.kind == INVOKE:
             end = _invoke(tables, plans, state, output, each.first)
         else:
@@ -162,14 +177,18 @@ def _find(plans: Plans, state: State, site: int, kind: int, length: int) -> int:
 
 
 @helper
-def _has_room(plans: Plans, state: State, output: Output, rows: int, uops: int) -> bool:
+def _has_room(state: State, output: Output, rows: int, uops: int) -> bool:
     """Whether so many rows, and everything that is noted, can be written."""
-    for place in range(state.numbers[NOTED]):
-        rows += plans.walks[state.noted[place].walks].fill_count
-    fits: bool = (state.numbers[WRITTEN] + 2 * rows <= len(output.words)
-                  and state.numbers[UOPS] + uops <= len(output.uops)
-                  and state.numbers[KNOWN] + rows <= len(state.known)
-                  and state.numbers[NOTED] < len(state.noted))
+    numbers = state.numbers
+    for place in range(numbers[NOTED]):
+        rows += state.known_walks.walks[state.noted[place].walks].fill_count
+    fits: bool = (numbers[WRITTEN] + rows <= len(output.words)
+                  and numbers[UOPS] + uops <= len(output.uops)
+                  and numbers[KNOWN] + rows <= len(state.known)
+                  and numbers[NOTED] < len(state.noted)
+                  and numbers[SHAPES] < len(state.shapes)
+                  and numbers[WALKS] + EVERY_LIST <= len(state.known_walks.walks)
+                  and numbers[WALK_STEPS] + EVERY_LIST * MOST_AXES <= len(state.known_walks.steps))
     return fits
 
 
@@ -200,12 +219,12 @@ def _clip(tables: Tables, state: State, site: Record, beyond: int) -> bool:
 
 
 @helper
-def _visit(tables: Tables, plans: Plans, state: State, number: int, tiles: Numbers,
-           back: int) -> int:
-    """The tiles of the operands at a visit, the result's further back, and the plan for it."""
-    site, key = tables.sites[number], state.key
-    for axis in range(site.axis_count):
-        key[axis] = state.extents[axis]
+def _plan(tables: Tables, plans: Plans, state: State, number: int, tiles: Numbers,
+          back: int) -> int:
+    """Plan a visit: the tiles of the operands, the result's further back, and how many rows and
+    micro-ops it takes. Returns the number of what a rule said, 0 if it is not asked, and how the
+    walk ends if it does: -MISSING or -REFUSED."""
+    site, key, numbers = tables.sites[number], state.key, state.numbers
     for place in range(site.operand_count):
         operand = tables.operands[site.operands + place]
         tile = state.bases[operand.buffer] + value_of(tables.forms, operand.tile, state.values)
@@ -214,64 +233,110 @@ def _visit(tables: Tables, plans: Plans, state: State, number: int, tiles: Numbe
         tiles[place] = tile - (back if place == 0 else 0)
         key[site.axis_count + place] = (tiles[place] % operand.multiple if operand.anchor == place
                                         else tiles[place] - tiles[operand.anchor])
-    return _find(plans, state, number, site.kind, site.axis_count + site.operand_count)
+    if site.rule != BY_PLAN:
+        if not plan_visit(tables.operands, tables.steps, tables.fields[MOST_SEQUENCE],
+                          state.lists, state.extents, numbers, site, tiles):
+            return -REFUSED
+        return 0 if numbers[ROWS] < MOST_ROWS and numbers[FRESH] < MOST_ROWS else -REFUSED
+    for axis in range(site.axis_count):
+        key[axis] = state.extents[axis]
+    found = _find(plans, state, number, site.kind, site.axis_count + site.operand_count)
+    if found < 0:
+        return -MISSING
+    plan = plans.plans[found]
+    numbers[ROWS] = 2 * max(plan.count, plan.other_count)
+    numbers[FRESH] = plan.uops
+    return found
+
+
+@helper
+def _write(tables: Tables, plans: Plans, state: State, output: Output, site: Record, found: int,
+           tiles: Numbers, begins: bool) -> bool:
+    """Write a visit that is planned."""
+    if site.rule == PRODUCT:
+        return write_products(tables, plans, state, output, site, tiles, begins)
+    if site.rule != BY_PLAN:
+        return write_visit(tables.words, state.lists, state.numbers, output.words, site, tiles)
+    plan = plans.plans[found]
+    first, count = (plan.other, plan.other_count) if begins else (plan.first, plan.count)
+    return write_rows(tables, plans, state, output, first, count, tiles)
+
+
+@helper
+def _clip_ring(tables: Tables, state: State, site: Record) -> bool:
+    """What lies at the end of a ring, if the result of a site slides and it writes anything
+    there."""
+    if site.slide < 0:
+        return False
+    place = tables.operands[site.operands].buffer
+    buffer = tables.buffers[place]
+    turn = (state.bases[place] - buffer.first) // buffer.step
+    return _clip(tables, state, site, (buffer.copies - turn) * site.ring_step)
 
 
 @helper
 def _invoke(tables: Tables, plans: Plans, state: State, output: Output, number: int) -> int:
-    """An intrinsic by its plan. Where the result slides, what lies at the end of the ring is
+    """An intrinsic by its rule. Where the result slides, what lies at the end of the ring is
     written for its beginning as well."""
-    site = tables.sites[number]
+    site, rows, uops, back = tables.sites[number], 0, 0, 0
+    again = _clip_ring(tables, state, site)
+    if again:
+        buffer = tables.buffers[tables.operands[site.operands].buffer]
+        back = buffer.copies * buffer.step
+        other = _plan(tables, plans, state, number, state.others, back)
+        if other < 0:
+            return -other
+        rows, uops = state.numbers[ROWS], state.numbers[FRESH]
     if not _clip(tables, state, site, -1):
         return DONE
-    plan = _visit(tables, plans, state, number, state.tiles, 0)
-    if plan < 0:
-        return MISSING
-    again, found = -1, plans.plans[plan]
-    rows, uops = max(found.count, found.other_count), found.uops
-    if site.slide >= 0:
-        operand = tables.operands[site.operands]
-        buffer = tables.buffers[operand.buffer]
-        turn = (state.bases[operand.buffer] - buffer.first) // buffer.step
-        if _clip(tables, state, site, (buffer.copies - turn) * site.ring_step):
-            again = _visit(tables, plans, state, number, state.others,
-                           buffer.copies * buffer.step)
-            if again < 0:
-                return MISSING
-            rows, uops = rows + plans.plans[again].count, uops + plans.plans[again].uops
-    if not _has_room(plans, state, output, rows, uops):
+    found = _plan(tables, plans, state, number, state.tiles, 0)
+    if found < 0:
+        return -found
+    if not _has_room(state, output, rows + state.numbers[ROWS], uops + state.numbers[FRESH]):
         return FULL
     begins = False
     if state.numbers[NOTED]:
-        begins, refused = _begin(tables, plans, state, output, site, found.touched)
+        begins, refused = _begin(tables, state, output, site)
         if refused:
             return REFUSED
-    first, count = (found.other, found.other_count) if begins else (found.first, found.count)
-    if not write_rows(tables, plans, state, output, first, count, state.tiles):
+    if not _write(tables, plans, state, output, site, found, state.tiles, begins):
         return REFUSED
-    if again >= 0 and not write_rows(tables, plans, state, output, plans.plans[again].first,
-                                 plans.plans[again].count, state.others):
-        return REFUSED
+    if again:
+        _clip_ring(tables, state, site)
+        other = _plan(tables, plans, state, number, state.others, back)
+        if not _write(tables, plans, state, output, site, other, state.others, False):
+            return REFUSED
     return DONE
 
 
 @helper
-def _begin(tables: Tables, plans: Plans, state: State, output: Output, site: Record,
-           touched: int) -> tuple[bool, bool]:
+def _touched(tables: Tables, state: State, site: Record, operand: int) -> int:
+    """The number of the walk of an operand through its tiles."""
+    return touched_walk(tables.operands, tables.steps, state.extents, state.lists,
+                        state.known_walks, state.numbers, site, operand)
+
+
+@helper
+def _clear(tables: Tables, state: State, output: Output, tile: int, walk: int) -> bool:
+    """Clear sums that are noted and touched. Whether that can be done."""
+    return clear_touched(tables.words, tables.fields[LANES], state, output.words, tile, walk)
+
+
+@helper
+def _begin(tables: Tables, state: State, output: Output, site: Record) -> tuple[bool, bool]:
     """Whether products begin the sums of their tiles; other sums that are touched are cleared."""
-    begins, at = False, touched
+    begins, is_first = False, True
     for place in range(site.operand_count):
-        if tables.operands[site.operands + place].in_acc:
-            if at == touched and site.begins:
-                begins = forget_sum(state, state.tiles[place], plans.touched[at])
-            at += 1
-    at = touched
+        if is_first and tables.operands[site.operands + place].in_acc:
+            is_first = False
+            if site.begins:
+                begins = forget_sum(state.noted, state.numbers, state.tiles[place],
+                                    _touched(tables, state, site, place))
     for place in range(site.operand_count):
-        if tables.operands[site.operands + place].in_acc:
-            if not clear_touched(tables, plans, state, output, state.tiles[place],
-                                 plans.touched[at]):
-                return begins, True
-            at += 1
+        if (state.numbers[NOTED] and tables.operands[site.operands + place].in_acc
+                and not _clear(tables, state, output, state.tiles[place],
+                               _touched(tables, state, site, place))):
+            return begins, True
     return begins, False
 
 
@@ -281,28 +346,28 @@ def _start(tables: Tables, plans: Plans, state: State, output: Output, number: i
     site = tables.sites[number]
     if not _clip(tables, state, site, -1):
         return DONE
-    plan = _visit(tables, plans, state, number, state.tiles, 0)
-    if plan < 0:
-        return MISSING
-    found = plans.plans[plan]
-    if not _has_room(plans, state, output, found.count, found.uops):
+    found = _plan(tables, plans, state, number, state.tiles, 0)
+    if found < 0:
+        return -found
+    if not _has_room(state, output, state.numbers[ROWS], 0):
         return FULL
-    tile, walks = state.tiles[0], plans.touched[found.touched]
+    tile, walk = state.tiles[0], _touched(tables, state, site, 0)
     if site.begins:
-        forget_sum(state, tile, walks)
-    if not clear_touched(tables, plans, state, output, tile, walks):
+        forget_sum(state.noted, state.numbers, tile, walk)
+    if not _clear(tables, state, output, tile, walk):
         return REFUSED
     if site.begins:
         note = state.noted[state.numbers[NOTED]]
-        note.tile, note.walks, note.value = tile, walks, site.value
+        note.tile, note.walks, note.value = tile, walk, site.value
         state.numbers[NOTED] += 1
-    elif not write_rows(tables, plans, state, output, found.first, found.count, state.tiles):
+    elif not write_visit(tables.words, state.lists, state.numbers, output.words, site,
+                         state.tiles):
         return REFUSED
     return DONE
 
 
 @helper
-def _copy(tables: Tables, plans: Plans, state: State, output: Output, number: int) -> int:
+def _copy(tables: Tables, state: State, output: Output, number: int) -> int:
     """A load or a store. What is still on the chip is not loaded again."""
     site, key = tables.transfers[number], state.key
     if site.target >= 0 and state.loaded[site.target]:
@@ -318,22 +383,30 @@ def _copy(tables: Tables, plans: Plans, state: State, output: Output, number: in
         key[2 * place], key[2 * place + 1] = before, after
         offset += max(begin, 0) * side.dram
         bordered = bordered or before > 0 or after > 0
-    plan = _find(plans, state, len(tables.sites) + number, site.kind, 2 * site.side_count)
-    if plan < 0:
-        return MISSING
-    found = plans.plans[plan]
-    if not _has_room(plans, state, output, max(found.count, found.other_count), 0):
-        return FULL
-    if state.numbers[NOTED] and site.in_acc and not clear_touched(tables, plans, state, output,
-                                                                  first, site.touched):
+    tile, padded = first // tables.buffers[site.buffer].parts, site.padded > 0
+    words = _write_copy(tables, state, output, site, tile, offset, padded, -1)
+    if words < 0:
         return REFUSED
-    tile = first // tables.buffers[site.buffer].parts
-    begin, count = found.first, found.count
-    if site.has_border and _renew(tables, state, site, tile, bordered and site.padded) and (
-            found.other_count <= found.count):
-        begin, count = found.other, found.other_count
-    written = write_transfers(plans, state, output, begin, count, tile, offset)
-    return DONE if written else REFUSED
+    if not _has_room(state, output, words, 0):
+        return FULL
+    if state.numbers[NOTED] and site.in_acc and not _clear(tables, state, output, first,
+                                                           site.touched):
+        return REFUSED
+    word = site.word
+    if site.has_border and _renew(tables, state, site, tile, bordered and padded):
+        inside = _write_copy(tables, state, output, site, tile, offset, False, -1)
+        if 0 <= inside <= words:            # what a border leaves is loaded alone
+            padded, word = False, site.inside
+    if _write_copy(tables, state, output, site, tile, offset, padded, word) < 0:
+        return REFUSED
+    return DONE
+
+
+@helper
+def _write_copy(tables: Tables, state: State, output: Output, site: Record, tile: int,
+                offset: int, padded: bool, word: int) -> int:
+    return write_copy(tables.sides, state.key, state.sides, tables.words, state.numbers,
+                      output.words, site, tile, offset, padded, word)
 
 
 @helper
