@@ -9,7 +9,7 @@ not have, such as the columns of a fully connected one, is not a number.
     bytes_…, fill_…         tensors, and how often each would fill the scratchpad it goes through
     extent_…, tile_…, steps_…   loops, how much of each is done at once, and in how many steps
     estimate_…              the analytic estimate, and how it reacts to latency and bandwidth
-    pipeline_…              cycles by the recurrence, how busy it finds engines, and its reactions
+    pipeline_…              cycles of the steps as simulated, how busy engines are, and reactions
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..compiler.operators.form import Form
 from ..isa.config import Config
 from ..isa.instructions import SCRATCHPADS
 from ..isa.memory_timing import MemoryTiming
-from .pipeline import PARTS, pipeline_of
+from .pipeline.pipeline_parts import PARTS, pipeline_of
 from .points import LayerPoint
 
 OPERATORS = ("conv2d", "depthwise", "grouped", "dense", "pool", "elementwise", "broadcast",
@@ -57,7 +57,7 @@ def features_of(point: LayerPoint) -> dict[str, float]:
 
 
 def _pipeline(point: LayerPoint) -> dict[str, float]:
-    """What the recurrence says, beside the estimate and the bound, and shares of the engines."""
+    """What the simulation of steps says, beside the estimate and the bound."""
     parts = pipeline_of(point)
     cycles = parts["cycles"]
     form, memory = point.form, point.memory

@@ -26,7 +26,7 @@ ROUNDS = 400                # trees
 # learn pairs by heart; of few rows, a share.
 LEAF_ROWS, LEAF_SHARE = 30, 0.01
 LEAST_ROWS = 50
-MODEL, PIPELINE = "cost model", "recurrence"
+MODEL, PIPELINE = "cost model", "steps simulated"
 ESTIMATE, ROOFLINE = "analytic estimate", "roofline"
 Tell = Callable[[str], None]
 
@@ -38,7 +38,7 @@ class TrainingData:
     names: tuple[str, ...]
     features: npt.NDArray[np.float32]
     cycles: Floats
-    pipelines: Floats           # cycles by the recurrence, which the trees correct
+    pipelines: Floats           # cycles of the steps as simulated, which the trees correct
     estimates: Floats
     bounds: Floats
     configurations: tuple[str, ...]

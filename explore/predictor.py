@@ -4,7 +4,7 @@ and what comes out.
     model.json          XGBoost's own JSON, which other tools load
     model.schema.json   names of the features in order, the target, where the model comes from
 
-The trees predict log2(cycles / pipeline): what the recurrence of `pipeline.py` leaves to be
+The trees predict log2(cycles / pipeline): what the simulation of steps in `pipeline/` leaves to be
 learned.
 """
 

@@ -123,7 +123,7 @@ def compiler_choice(asked: LayerQuestion) -> Schedule:
 
 def schedule_space(asked: LayerQuestion, first: Schedule, most: int = LARGEST_SPACE) -> Space:
     """Schedules that leave nothing to the host, those with the best estimates if there are more
-    than so many. What is expected of each is what a cost model says, or the recurrence."""
+    than so many. What is expected of each is what a cost model says, or the simulation of steps."""
     layer, config, memory = asked.layer, asked.config, asked.memory
     operator = operator_of(layer)
     found = {first: 0.0}

@@ -37,9 +37,9 @@ def fit(data: Annotated[list[Path], typer.Argument(
         as_json: AsJson = False) -> None:
     """Fit a model of cycles, or of area, to data sets.
 
-    Gradient-boosted trees correct a recurrence over the steps of a schedule. Cross-validation
+    Gradient-boosted trees correct a coarse simulation of a schedule's steps. Cross-validation
     holds out whole configurations, whole layers, and both at once; beside the model's errors are
-    those of the recurrence alone, of the analytic estimate and of a roofline.
+    those of this simulation alone, of the analytic estimate and of a roofline.
 
     Example: microtron fit data.parquet -o cost_model.json
     """

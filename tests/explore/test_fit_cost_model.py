@@ -70,7 +70,7 @@ def test_calibration_is_one_where_predictions_are_right():
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Points whose cycles follow from the recurrence by a rule that can be learned."""
+    """points whose cycles follow from the simulation of steps by a rule that can be learned."""
     design = Design(configs=sample_configs(12, 0), layers=sample_layers(15, 0),
                     memories=[MemoryTiming()], schedules=2)
     rows = []
@@ -90,11 +90,11 @@ def fitted(table):
     return fit(load_data([table]), count=3, rounds=240)
 
 
-def test_the_model_learns_what_the_recurrence_leaves(fitted):
+def test_the_model_learns_what_the_simulation_of_steps_leaves(fitted):
     for held_out in HeldOut:
-        model, recurrence = (fitted.errors[held_out][name] for name in (MODEL, PIPELINE))
-        assert model.rows == recurrence.rows > 0
-        assert model.median < recurrence.median / 3
+        model, steps = (fitted.errors[held_out][name] for name in (MODEL, PIPELINE))
+        assert model.rows == steps.rows > 0
+        assert model.median < steps.median / 3
     assert sum(each["rows"] for each in fitted.calibration) == (
         fitted.errors[HeldOut.BOTH][MODEL].rows)
 

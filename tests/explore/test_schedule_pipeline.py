@@ -1,4 +1,4 @@
-"""The recurrence over the steps of a schedule, against exact simulations."""
+"""The coarse simulation of the steps of a schedule, against exact simulations."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,7 +11,8 @@ from microtron.explore.dataset import Design
 from microtron.explore.features import estimate_of
 from microtron.explore.layer_sources import sample_layers
 from microtron.explore.measure import measure_schedules
-from microtron.explore.pipeline import PARTS, _image_shares, pipeline_of
+from microtron.explore.pipeline.pipeline_parts import PARTS, pipeline_of
+from microtron.explore.pipeline.recorded_steps import image_shares
 from microtron.explore.points import LayerPoint
 from microtron.explore.predictor import best_schedule
 from microtron.explore.sampling import sample_configs
@@ -58,9 +59,9 @@ def test_slower_memory_takes_no_fewer_cycles_and_no_engine_is_busy_for_longer(po
 def test_what_is_padded_is_not_loaded(rows, columns, share):
     layer = Conv2d(height=8, width=8, channels_in=4, channels_out=4, pad=1)
     knobs = SimpleNamespace(rows=rows, columns=columns)
-    assert _image_shares(layer, knobs, (0, 0)) == pytest.approx(share)
+    assert image_shares(layer, knobs, (0, 0)) == pytest.approx(share)
     plain = replace(layer, pad=(0, 0, 0, 0), height=10, width=10)
-    assert _image_shares(plain, knobs, (0, 0)) == (1, 1)
+    assert image_shares(plain, knobs, (0, 0)) == (1, 1)
 
 
 def test_channels_that_do_not_fill_a_tile_of_memory_are_loaded_tile_by_tile():
@@ -71,5 +72,5 @@ def test_channels_that_do_not_fill_a_tile_of_memory_are_loaded_tile_by_tile():
     layer = Depthwise(height=28, width=28, channels_in=8, channels_out=8, pad=1)
     point = LayerPoint(layer, config, MEMORIES[0], best_schedule(layer, config, MEMORIES[0]))
     [(_, measured)] = measure_schedules([point])
-    assert measured["cycles"] > 3 * estimate_of(point)
+    assert measured["cycles"] > 1.8 * estimate_of(point)
     assert pipeline_of(point)["cycles"] == pytest.approx(measured["cycles"], rel=0.3)

@@ -76,9 +76,9 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
         for axis in (*groups, o):
             stage.unroll(axis)
     plan[form.padded].compute_at(stage, kx_far)
-    plan[form.padded].keep(int(_resident_inputs(form, knobs)))
+    plan[form.padded].keep(int(resident_inputs(form, knobs)))
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
-    plan[weights].keep(int(_resident_weights(form, knobs)))
+    plan[weights].keep(int(resident_weights(form, knobs)))
     if _has_room_ahead(form, knobs):
         load_first(plan, weights)         # inputs that wait for their buffers do not delay them
 
@@ -133,7 +133,7 @@ def _parts(knobs: Knobs) -> Column:
     return np.where(knobs.one_by_one, knobs.groups * knobs.blocks, 1)
 
 
-def _resident_weights(form: Conv2dForm, knobs: Knobs) -> Column:
+def resident_weights(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the weights stay on the chip: all of them, or as many as fit."""
     (groups, _, pieces), parts = _far(form, knobs), _parts(knobs)
     room = form.config.tiles(Buffer.WGT) // (_tiles(form, knobs)[Buffer.WGT] // parts)
@@ -148,10 +148,10 @@ def _max_resident(form: Conv2dForm) -> int:
 def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Mask:
     """Whether weights of the next group can be loaded while those of this one are in use."""
     groups, _, pieces = _far(form, knobs)
-    return (_resident_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
+    return (resident_weights(form, knobs) > pieces * _parts(knobs)) | (groups == 1)
 
 
-def _resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
+def resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
     else two."""
     _, steps, pieces = _far(form, knobs)
@@ -224,8 +224,8 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     together = np.where(knobs.one_by_one, 1, knobs.blocks)
     out_runs = np.where(_is_in_groups(form.ways("output"), together, outputs),
                         out_runs, even.rows * even.columns)
-    kept = _resident_weights(form, knobs)
-    inputs_kept = _resident_inputs(form, knobs) >= steps * pieces
+    kept = resident_weights(form, knobs)
+    inputs_kept = resident_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
         products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,

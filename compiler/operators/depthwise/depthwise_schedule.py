@@ -37,7 +37,7 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     of the input are loaded one by one, and those that windows share stay on the chip."""
     by_row = bool(is_row_by_row(form, knobs.rows))
     plan, weights, sums = schedule_output_tiles(
-        form, knobs, parameters_ahead=int(_resident_parameters(form, knobs)),
+        form, knobs, parameters_ahead=int(resident_parameters(form, knobs)),
         downwards=by_row)
     plan[weights].address_rows(form.config.block_out)
     plan[form.padded].compute_whole(form.padded.axes[-1])       # some lanes may not be used
@@ -60,7 +60,7 @@ def _resident_weights(form: DepthwiseForm, knobs: Knobs) -> Column:
     return most
 
 
-def _resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Column:
+def resident_parameters(form: DepthwiseForm, knobs: Knobs) -> Column:
     """How many parameter buffers to use. Steps are short, and a load that waits for its buffer
     delays everything behind it; with more than two buffers, parameters are loaded well ahead."""
     results = 0 if form.result_buffer == Buffer.OUT else _vectors(knobs)

@@ -1,0 +1,129 @@
+"""Cycles of a schedule by a coarse simulation of its steps, and what they react to.
+
+The compiler's estimate, which ranks thousands of candidates at once, takes the slowest engine for
+all steps. This is slower, and closer where engines wait for each other in turns: few steps, few
+bursts in flight, long latency, a bus that turns. No program is made. What the hardware does besides
+is left to a cost model, which learns the ratio.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...compiler.operators.catalogue import operator_of
+from ...compiler.operators.cost_model import record_steps
+from ...isa.config import Config
+from ...isa.memory_timing import MemoryTiming
+from ..points import LayerPoint
+from .bus_calendar import STRETCHES
+from .recorded_steps import merge_runs, own_steps
+from .schedule_loops import loops_of
+from .step_engines import KEPT, MANY, RING, ROWS, Loops, simulate_loops
+
+# Cycles in all, of the bus and of each engine; then those in all if memory were near, if nothing
+# were loaded ahead, with half as many reads in flight, if the bus turned at once, and if GEMM and
+# the ALU took turns; and those of a bus that turns as often as it can.
+PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "crowded", "smooth",
+         "turns", "restless")
+PROGRAM = 3                 # instructions for a piece, and two for a step
+INSTRUCTIONS_IN_A_BEAT = 8
+# Longer loops only repeat what is in these.
+MOST_GROUPS, MOST_STEPS, MOST_PIECES, MOST_BURSTS = 4, 48, 24, 12_000
+LEAST_STEPS, LEAST_PIECES = 8, 4
+NARROW = 32.0               # cycles of a stretch, at least
+_calendar, _rows = np.zeros((4, STRETCHES)), np.zeros((ROWS, RING))
+_counts = np.zeros((2, KEPT + 1), np.int64)
+
+
+def pipeline_of(point: LayerPoint) -> dict[str, float]:
+    """Cycles of a point, roughly, those in which each engine and the bus are busy, and how many it
+    would be otherwise: what they react to tells a cost model where the simulation may err."""
+    template, form, knobs = operator_of(point.layer).template, point.form, point.schedule.knobs
+    with record_steps() as recorded:
+        estimate = float(template.estimate(form, knobs, point.memory))
+    steps = merge_runs(form, knobs, recorded[0]) if recorded else own_steps(form, knobs)
+    if steps is None:
+        return dict.fromkeys(PARTS, float("nan")) | {"cycles": estimate}
+    loops, memory = loops_of(form, knobs, steps), point.memory
+    reads = min(point.config.reads_in_flight, memory.reads)
+    writes = min(point.config.writes_in_flight, memory.writes)
+
+    def cycles(loops: Loops, *, read: int = memory.read_latency, write: int = memory.write_latency,
+               in_flight: int = reads, turn: int = memory.turn) -> float:
+        return _cycles(loops, read, write, memory.cycles_per_beat, turn, memory.shared, in_flight,
+                       writes)
+    exact = cycles(loops)
+    totals = _totals(loops, memory, point.config)
+    found = {"cycles": max(exact, totals["bus"], totals["gemm"], totals["alu"]), **totals,
+            "near": cycles(loops, read=1, write=1),
+            "serial": cycles(loops._replace(buffers=1, sums=1)),
+            "crowded": cycles(loops, in_flight=max(1, reads // 2)),
+            "smooth": cycles(loops, turn=0) if memory.turn and memory.shared else exact,
+            "turns": totals["gemm"] + totals["alu"] / point.config.vector_cycles}
+    return {name: found[name] for name in PARTS}
+
+
+def _totals(loops: Loops, memory: MemoryTiming, config: Config) -> dict[str, float]:
+    """Cycles of all work of each engine, and beats of the bus."""
+    steps = loops.groups * loops.steps
+    pieces = steps * loops.pieces
+    inputs = loops.fresh * loops.steps * loops.pieces * loops.inp_bursts * loops.inp_beats
+    weights = (loops.groups * loops.pieces if loops.wgt_stays else pieces) * (
+        loops.wgt_bursts * loops.wgt_beats)
+    results = steps * loops.out_bursts * loops.out_beats
+    code = (pieces * PROGRAM + 2 * steps) * loops.code_beats / INSTRUCTIONS_IN_A_BEAT
+    read = inputs + weights + code
+    bus = max(read, results) if not memory.shared else read + results
+    turns = 2 * memory.turn * min(read, results) if memory.shared else 0
+    return {"bus": bus * memory.cycles_per_beat,
+            "restless": bus * memory.cycles_per_beat + turns,
+            "load": inputs * loops.inp_rate + weights, "gemm": pieces * loops.products,
+            "alu": steps * (loops.vectors + (loops.pieces * loops.piece_vectors)),
+            "store": results}
+
+
+def _cycles(loops: Loops, *memory: float) -> float:
+    """Simulated, on loops that are cut where they only repeat themselves."""
+    cut = _cut(loops)
+    latency, _, beat, *_ = memory
+    most = 1.5 * cut.groups * cut.steps * _step_cycles(cut, beat)
+    cycles: float = simulate_loops(             # type: ignore[assignment]
+        np.array(cut, float), np.array([*memory, max(NARROW, most // STRETCHES)], float),
+        _calendar, _rows, _counts)
+    if cut is loops:
+        return cycles
+    ends, last = _rows[0], cut.groups - 1
+    longer = loops.steps * loops.pieces / (cut.steps * cut.pieces)
+    begin = min(ends[0], 2 * latency + 40)
+    again = ends[last] - ends[last - 1] if last else 0.0
+    inside = ends[last] - begin + (loops.groups - cut.groups) * again
+    return float(begin + longer * inside + cycles - ends[last])
+
+
+def _step_cycles(loops: Loops, beat: float) -> float:
+    """Cycles of a step, at most and roughly: how far a calendar has to reach."""
+    loads = loops.inp_bursts * loops.inp_beats * loops.inp_rate + loops.fill + (
+        loops.wgt_bursts * loops.wgt_beats)
+    return beat * (loops.pieces * (loops.products + loops.piece_vectors + 2 * loads)
+                       + loops.vectors + 2 * loops.out_bursts * loops.out_beats + 100)
+
+
+def _cut(loops: Loops) -> Loops:
+    """Fewer groups, steps and pieces."""
+    groups, steps, pieces = (min(each, most) for each, most in (
+        (loops.groups, MOST_GROUPS), (loops.steps, MOST_STEPS), (loops.pieces, MOST_PIECES)))
+    piece = 3 + min(MANY, loops.inp_bursts) + (0 if loops.wgt_stays else min(
+        MANY, loops.wgt_bursts))
+    step = 3 + min(MANY, loops.out_bursts)
+    while groups * steps * (pieces * piece + step) > MOST_BURSTS:
+        if steps > LEAST_STEPS:
+            steps = max(LEAST_STEPS, steps // 2)
+        elif pieces > LEAST_PIECES:
+            pieces = max(LEAST_PIECES, pieces // 2)
+        elif groups > 2:
+            groups -= 1
+        else:
+            break
+    if (groups, steps, pieces) == (loops.groups, loops.steps, loops.pieces):
+        return loops
+    return loops._replace(groups=groups, steps=steps, pieces=pieces)
