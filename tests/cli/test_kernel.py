@@ -103,20 +103,20 @@ def test_flags_names_and_numbers_are_given_as_they_are_written(kernel, operator,
     assert {name: found[name] for name in right} == right
 
 
-def test_a_first_layer_is_folded_as_the_compiler_folds_it(kernel):
+def test_a_first_layer_is_packed_as_the_compiler_packs_it(kernel):
     found = json.loads(kernel(*IMAGE, "--json"))
     made = microtron.compile_op(Conv2d(height=32, width=32, channels_in=3, channels_out=16, pad=1),
                                 base)
     assert found["form"] == made.form.note
-    assert "the host folds" in found["form"]
+    assert "the host packs 5 × 1 pixels" in found["form"]
     assert found["cycles"] == microtron.simulate(made.program).cycles
     assert found["form"] in kernel(*IMAGE, "--show", "schedule")
 
 
-def test_knobs_of_a_folded_image_keep_the_fold(kernel):
+def test_knobs_of_a_packed_image_keep_its_patches(kernel):
     found = json.loads(kernel(*IMAGE, "--knobs", "rows=4", "--json"))
     assert found["knobs"]["rows"] == 4
-    assert "the host folds" in found["form"]
+    assert "the host packs 5 × 1 pixels" in found["form"]
 
 
 def test_every_phase_of_a_transposed_convolution_has_its_line(kernel):
