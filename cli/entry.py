@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import gc
 import io
 import os
 import sys
@@ -18,6 +19,7 @@ from ..base.errors import MicrotronError
 from ..base.processes import Signalled
 from ..base.progress import print_note
 from ..compiler.errors import PassWarning
+from ..compiler.garbage import collect_rarely
 from ..runtime.stopping import stopping_in_time
 
 BAD_INPUT = 2
@@ -34,6 +36,13 @@ SPELLED = {"×": "x", "…": "...", "→": "->", "▶": ">", "─": "-", "│": 
 def run_command(parser: Callable[[], Any], arguments: list[str]) -> int:
     """Run the command that the arguments name. Returns the exit code."""
     _prepare_streams()
+    with collect_rarely():
+        code = _run(parser, arguments)
+    gc.freeze()                     # the process ends: nobody needs a last search for garbage
+    return code
+
+
+def _run(parser: Callable[[], Any], arguments: list[str]) -> int:
     try:
         with stopping_in_time(), warnings.catch_warnings():
             warnings.simplefilter("always", PassWarning)

@@ -21,7 +21,6 @@ from .explore.data import dataset, records
 from .explore.tuning import tune
 from .files import AsJson, ProgramFile, check_table, say, write_table, write_text
 from .firmware import firmware
-from .help import GroupedCommands
 from .kernel import add_operators, kernels
 from .machine.completion import completion
 from .machine.doctor import doctor
@@ -36,16 +35,20 @@ from .options import (
     ModelValues,
     TableFile,
 )
+from .parsing.help import GroupedCommands
+from .parsing.plain_values import convert_plainly
 from .quantization import quantize
 from .report import report
 
 if TYPE_CHECKING:
     from ..isa.verification.verifier import Verdict
 
-app = typer.Typer(
-    name="microtron", cls=GroupedCommands, add_completion=False, rich_markup_mode=None,
-    help="A co-design kit for small tensor accelerators: compile networks, simulate them exactly, "
-         "generate the hardware and build bitstreams.")
+SETTINGS: dict[str, Any] = {
+    "name": "microtron", "cls": GroupedCommands, "add_completion": False, "rich_markup_mode": None,
+    "help": "A co-design kit for small tensor accelerators: compile networks, simulate them "
+            "exactly, generate the hardware and build bitstreams."}
+
+app = typer.Typer(**SETTINGS)
 
 
 @app.callback(invoke_without_command=True)
@@ -269,7 +272,25 @@ WITH_OPERATORS = (["kernel"], ["completion"])       # commands that list them al
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Entry point. Bad input is one line on standard error and exit code 2."""
     given = sys.argv[1:] if arguments is None else arguments
-    sys.exit(run_command(lambda: parser(with_operators=given[:1] in WITH_OPERATORS), given))
+    sys.exit(run_command(lambda: _parser_for(given[:1]), given))
+
+
+def _parser_for(first: list[str]) -> Any:
+    """The parser of the command that is named first; of all, if none is."""
+    named = [each for each in app.registered_commands if [_name_of(each)] == first]
+    if not named or first in WITH_OPERATORS:
+        return parser(with_operators=first in WITH_OPERATORS)
+    alone = typer.Typer(**SETTINGS)
+    alone.callback(invoke_without_command=True)(about)
+    alone.registered_commands += named
+    found = typer.main.get_command(alone)
+    for each in (found, found.commands[first[0]]):
+        convert_plainly(each)
+    return found
+
+
+def _name_of(command: Any) -> str:
+    return str(command.name or command.callback.__name__)
 
 
 @cache

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import microtron
-from microtron.cli.help import GROUPS
 from microtron.cli.main import parser
+from microtron.cli.parsing.help import GROUPS
 
 
 def command_page() -> str:

@@ -39,6 +39,21 @@ class Group:
         """The same results, made by other layers."""
         return Group(layers, self.made, self.views, self.inside)
 
+    def section(self, graph: Graph, first: int, last: int) -> Group:
+        """Layers from one to before another, as if there were no others. What these make is an
+        input of the section."""
+        found = Group()
+        for layer in self.layers[first:last]:
+            found.add(layer)
+        for name in self.views:
+            sources = [each for each in graph.nodes[name].operation.operands() if each in self.made]
+            if all(each in found.made for each in sources):
+                found.views.append(name)
+                found.made[name] = self.made[name]
+        found.inside = {name: place for name, place in self.inside.items()
+                        if name in found.made and place[0] in found.made}
+        return found
+
     def places(self) -> dict[str, tuple[str, int]]:
         """For each tensor the one in which it lies, perhaps itself, and from which byte on."""
         found = {}

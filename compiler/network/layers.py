@@ -56,7 +56,7 @@ class CompiledLayer:
     kernel: Kernel
     reads: Mapping[str, tuple[str, Layout]]         # tensor of the program → tensor, layout
     output: Layout
-    constants: Mapping[str, Array]
+    constants: Mapping[str, bytes]
     parts: tuple[str, ...] = ()                     # other nodes that are computed with it
     with_next: bool = False                         # at the same time as the layer after it
     stays: bool = False                             # its result, on the chip, for that one alone
@@ -70,7 +70,7 @@ class LayerCompiler:
     tasks: Mapping[str, Task]               # by node
     channel_axis: int | None                # of all images of the network
     kernels: KernelSearch
-    packed: dict[tuple[str, FormKey], tuple[Mapping[str, Array], dict[str, Array]]] = field(
+    packed: dict[tuple[str, FormKey], tuple[Mapping[str, Array], dict[str, bytes]]] = field(
         default_factory=dict, init=False)
 
     def layer(self, node: str, made: Mapping[str, Layout], *, half: bool = False) -> CompiledLayer:
@@ -135,7 +135,7 @@ class LayerCompiler:
         return replace(layer, kernel=kernel, constants=self._constants(
             layer.node, kernel, self._permute_weights(task, layout) or task))
 
-    def _constants(self, node: str, kernel: Kernel, task: Task) -> dict[str, Array]:
+    def _constants(self, node: str, kernel: Kernel, task: Task) -> dict[str, bytes]:
         """Weights and parameters as the program takes them, packed once for each form: a node may
         be compiled again, with half of the scratchpads or another schedule."""
         form = kernel.form
@@ -144,7 +144,8 @@ class LayerCompiler:
             blank = {each.name: np.zeros(each.shape, np.int8) for each in form.operands
                      if each.name in task.reads}
             packed = form.pack_inputs(check_operands(form.operands, {**blank, **task.constants}))
-            known = {name: each for name, each in packed.items() if name not in task.reads}
+            known = {name: np.ascontiguousarray(each).tobytes() for name, each in packed.items()
+                     if name not in task.reads}
             self.packed[node, form.key] = task.constants, known
         return known
 

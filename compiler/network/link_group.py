@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...base.cache import RESULTS
 from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.program import Tensor
@@ -24,6 +25,7 @@ from .linking.on_chip import plan_on_chip
 from .network import AcceleratorStep, LayerReport, Transfer
 
 NOWHERE = Place(ARENA, 0)       # of tensors that stay on chip: never accessed
+NEIGHBOURS = 4                  # layers before and after others that show what these change
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Linker:
         """The cost of a group's program. If it is cached, the program is not linked."""
         assert self.cost is not None, "groups are timed with a cost only"
         if group.cycles is None:
-            if isinstance(self.cost, Remembering):
+            if isinstance(self.cost, Remembering) and RESULTS.is_used():
                 linked = _prepare(self.graph, group, self.config)
                 group.cycles = self.cost.look_up(
                     parts_of(linked.layers, self.config, linked.sizes),
@@ -63,6 +65,26 @@ class Linker:
         if kind not in self.pairs:
             self.pairs[kind] = self.cycles(two)
         return self.pairs[kind]
+
+    def faster_section(self, group: Group, trial: Group, first: int, last: int) -> Group:
+        """The faster of two groups that differ in a few layers, as far as these and their
+        neighbours show: what is far from them in a long stream takes as long as before."""
+        first, last = max(0, first - NEIGHBOURS), min(len(group.layers), last + NEIGHBOURS)
+        while first and any(each.layers[first - 1].with_next for each in (group, trial)):
+            first -= 1
+        while last < len(group.layers) and any(each.layers[last - 1].with_next
+                                               for each in (group, trial)):
+            last += 1
+        sections = [each.section(self.graph, first, last) for each in (group, trial)]
+        return group if self.fastest(*sections) is sections[0] else trial
+
+    def can_link(self, group: Group) -> bool:
+        """Whether there is a program of a group: it may be too large for its segments."""
+        try:
+            self.link(group)
+        except MicrotronError:
+            return False
+        return True
 
     def fastest(self, *groups: Group) -> Group:
         """The fastest group; the first, of equals. One that cannot be linked or run loses."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import typer
 
-from microtron.cli.help import GROUPS
 from microtron.cli.main import app
+from microtron.cli.parsing.help import GROUPS
 
 from ..command import bad, command, good
 

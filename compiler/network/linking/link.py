@@ -61,7 +61,7 @@ class Layer:
     name: str
     program: Program
     places: Mapping[str, Place]
-    constants: Mapping[str, Array]
+    constants: Mapping[str, bytes]
     with_next: bool = False         # each of the two has a half of the scratchpads
     output_size: int = 0            # bytes
     stays: bool = False             # the result, on the chip, for the next layer alone ...
@@ -177,24 +177,44 @@ def _relocate(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
     """The instructions of a layer where they belong in the whole, without its end. The second of
     two at the same time has the second half of the tables."""
     stays = stays or OnChip()
-    code = _move_tiles(layer.program, tuple(moves.items()), TABLES // 2 if second else 0).copy()
     places = _places(layer, moves, micro_ops, constants, stays)
     found = [places[segment.name] for segment in layer.program.segments]
     offsets = np.array([each.offset for each in found], np.uint32)
     numbers = np.array([each.segment for each in found], np.uint8)
-    for kind in (Load, Store):
-        words, here = code.view(kind.dtype()), _positions(layer.program, kind)
+    rewritten = _rewrite(layer.program, tuple(moves.items()), TABLES // 2 if second else 0, stays,
+                         layer.takes, tuple(each.segment > CONSTANTS for each in found))
+    code = rewritten.code.copy()
+    for kind, here in ((Load, rewritten.loads), (Store, rewritten.stores)):
+        words = code.view(kind.dtype())
         segments = words["segment"][here]
         words["offset"][here] += offsets[segments]
         words["segment"][here] = numbers[segments]
-    code = rewrite_layer(code, layer, stays)
-    return _constants_first(code[code["opcode"] != Opcode.SYNC])
+    return code
 
 
-@lru_cache(REMEMBERED)
+@dataclass(frozen=True, eq=False)
+class Rewritten:
+    """A layer's instructions for tiles that were moved, in segments of its own, and where its
+    transfers are."""
+
+    code: Stream
+    loads: Array
+    stores: Array
+
+
+@lru_cache(4 * REMEMBERED)
+def _rewrite(program: Program, moves: FixedMoves, first_table: int, stays: OnChip, takes: str,
+             wait: tuple[bool, ...]) -> Rewritten:
+    """A layer is tried in many streams, but in few places. `wait` says which of its segments others
+    may still have to write."""
+    code = rewrite_layer(_move_tiles(program, moves, first_table), program, takes, stays)
+    code = _constants_first(code[code["opcode"] != Opcode.SYNC], np.array(wait))
+    loads, stores = (np.flatnonzero(code["opcode"] == kind.opcode) for kind in (Load, Store))
+    return Rewritten(code, loads, stores)
+
+
 def _move_tiles(program: Program, moves: FixedMoves, first_table: int) -> Stream:
-    """The instructions of a layer for tiles that were moved, and for tables from one on. A layer is
-    tried in many streams, but in few places."""
+    """The instructions of a layer for tiles that were moved, and for tables from one on."""
     code, steps = program.code.copy(), dict(moves)
     moved = np.array([steps[buffer.scratchpad] for buffer in Buffer], np.uint16)
     for kind in (Load, Store):
@@ -209,18 +229,17 @@ def _move_tiles(program: Program, moves: FixedMoves, first_table: int) -> Stream
     return code
 
 
-@lru_cache(4 * REMEMBERED)
 def _positions(program: Program, kind: type[Instruction]) -> Array:
     """Where a program has instructions of a kind."""
     return np.flatnonzero(program.code["opcode"] == kind.opcode)
 
 
-def _constants_first(code: Stream) -> Stream:
+def _constants_first(code: Stream, wait: Array) -> Stream:
     """What a layer loads before anything else: first what is there already, then activations, for
     which the load engine may have to wait until the layer before has stored them."""
     others = np.flatnonzero(code["opcode"] != Opcode.LOAD)
     count = int(others[0]) if len(others) else len(code)
-    waits = code.view(Load.dtype())["segment"][:count] > CONSTANTS
+    waits = wait[code.view(Load.dtype())["segment"][:count]]
     order = np.concatenate([np.argsort(waits, kind="stable"), np.arange(count, len(code))])
     reordered: Stream = code[order]
     return reordered
@@ -257,8 +276,7 @@ def _places(layer: Layer, moves: Moves, micro_ops: Pool, constants: Pool,
             data = _relocate_micro_ops(layer.program, tuple(moves.items()), stays.taken)
             places[segment.name] = Place(MICRO_OPS, micro_ops.place(data))
         elif segment.name in layer.constants:
-            data = np.ascontiguousarray(layer.constants[segment.name]).tobytes()
-            places[segment.name] = Place(CONSTANTS, constants.place(data))
+            places[segment.name] = Place(CONSTANTS, constants.place(layer.constants[segment.name]))
         else:
             places[segment.name] = layer.places[segment.name]
     return places

@@ -6,8 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from ....base.source_digest import source_digest
 from ....isa.config import Config
 from ....isa.program import Program
@@ -25,8 +23,13 @@ def parts_of(layers: Sequence[Layer], config: Config, sizes: Sizes) -> list[byte
                                                 layer.output_size, layer.stays,
                                                 layer.takes)).encode()]
         for name, constant in sorted(layer.constants.items()):
-            parts += [name.encode(), DIGEST(np.ascontiguousarray(constant).data).digest()]
+            parts += [name.encode(), _digest_of_bytes(constant)]
     return parts
+
+
+@lru_cache(REMEMBERED)
+def _digest_of_bytes(constant: bytes) -> bytes:
+    return DIGEST(constant).digest()
 
 
 @lru_cache(REMEMBERED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from .on_chip_analysis import Input, Result, input_of, leaves_late, result_of, s
 from .retarget_alu import retarget
 
 OUTPUT = "output"
+REMEMBERED = 128            # programs of layers
 
 
 class Linked(Protocol):
@@ -109,29 +111,34 @@ def _expected_by(first: Program, second: Program, name: str) -> Input:
 def _other_tiles(layer: Linked) -> int:
     """Tiles of out that a layer uses besides what it leaves there."""
     made = result_of(layer.program, OUTPUT) if layer.stays else None
-    return footprint(layer.program.code)[Buffer.OUT] if made is None else made.rest
+    return _out_tiles(layer.program) if made is None else made.rest
 
 
-def rewrite_layer(code: Stream, layer: Linked, here: OnChip) -> Stream:
-    """The instructions of a layer, all of which are in their places but for what it takes and
+@lru_cache(REMEMBERED)
+def _out_tiles(program: Program) -> int:
+    return footprint(program.code)[Buffer.OUT]
+
+
+def rewrite_layer(code: Stream, program: Program, takes: str, here: OnChip) -> Stream:
+    """The instructions of a layer, all of which have their tiles but for what it takes and
     leaves."""
     if here.taken is None and here.left is None:
         return code
     dropped = np.zeros(len(code), bool)
     replaced: dict[int, Stream] = {}
     if here.taken is not None:
-        loads = layer.program.code.view(Load.dtype())
+        loads = program.code.view(Load.dtype())
         dropped |= (code["opcode"] == Opcode.LOAD) & (
-            loads["segment"] == segment_of(layer.program, layer.takes))
+            loads["segment"] == segment_of(program, takes))
         for kind in (Gemm, Window):
             code.view(kind.dtype())["flags"][code["opcode"] == kind.opcode] |= np.uint8(
                 GemmFlags.OUT)
     if here.left is not None:
-        made = result_of(layer.program, OUTPUT)
+        made = result_of(program, OUTPUT)
         assert made is not None, "planned"
         dropped[made.stores] = True
         replaced = _leaving(code, made, here.left)
-        begin = min(replaced) if leaves_late(layer.program, OUTPUT) else int(
+        begin = min(replaced) if leaves_late(program, OUTPUT) else int(
             np.flatnonzero(code["opcode"] != Opcode.LOAD)[0])
         replaced[begin] = join([here.left.wanted.fill_border(here.left.first),
                                 replaced.get(begin, code[begin:begin + 1])])

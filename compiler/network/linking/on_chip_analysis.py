@@ -189,7 +189,7 @@ def result_of(program: Program, name: str) -> Result | None:
             makers, iterations = maker[source].T
             if words["buffer"][position] != Buffer.OUT or (makers < 0).any():
                 return None
-            for each in np.unique(makers).tolist():
+            for each in sorted(set(makers.tolist())):
                 here = made.setdefault(each, np.full(len(written[each]), -1, np.int64))
                 here[iterations[makers == each]] = target[makers == each]
             stores.append(position)

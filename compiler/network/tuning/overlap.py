@@ -14,25 +14,30 @@ from ..link_group import Linker
 from ..tile_layouts import same_bytes
 
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
+MOST_PAIRS = 8              # that are tried in the whole stream, if it does not take longer than
+LONG = 4 << 20              # cycles; then a pair is tried among its neighbours
 
 
 def choose_overlap(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
     """The group with the fastest overlap of layers. Without a cost function, nothing changes."""
     if linker.cost is None:
         return group
-    ways = [pair_neighbours(group, layers, linker)]
+    paired = pair_neighbours(group, layers, linker)
     if layers.kernels.can_tune(layer.kernel for layer in group.layers):
-        ways.append(halve_layers(group, layers))
-    return linker.fastest(*ways)
+        return linker.fastest(paired, halve_layers(group, layers))
+    return paired if paired is group or linker.can_link(paired) else group
 
 
 def pair_neighbours(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
     """The group with neighbours at the same time where that makes the whole stream faster."""
-    pairs = _find_pairs(group, layers, linker)
+    pairs, kernels = _find_pairs(group, layers, linker), layers.kernels
+    is_long = len(pairs) > MOST_PAIRS or sum(
+        kernels.lower_bound(layer.kernel) for layer in group.layers) > LONG
     for place, (number, pair) in enumerate(pairs, 1):
-        layers.kernels.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
-        group = linker.fastest(group, group.with_layers(
-            [*group.layers[:number - 1], *pair, *group.layers[number + 1:]]))
+        kernels.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
+        trial = group.with_layers([*group.layers[:number - 1], *pair, *group.layers[number + 1:]])
+        group = linker.faster_section(group, trial, number - 1, number + 1) if is_long else (
+            linker.fastest(group, trial))
     return group
 
 

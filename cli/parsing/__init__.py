@@ -1,0 +1,1 @@
+"""How the command line is read: the help, and values of options."""
