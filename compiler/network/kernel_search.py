@@ -22,6 +22,7 @@ from ..operators.kernel import Built, Kernel, Options
 from ..operators.layout import Layout
 from .linking.interleave_layers import halve_scratchpads
 from .linking.on_chip_analysis import input_of
+from .tuning.equal_timing import Shape, shape_of, take_equally_long
 
 AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
 LOOKED_AT = 8                   # ... among this many
@@ -49,6 +50,9 @@ class KernelSearch:
         self.timing = self.memory or MemoryTiming()
         self.kernels: dict[tuple[Description, bool, bool], Kernel] = {}
         self.times: dict[str, int] = {}                       # by the digest of a program
+        self.estimates: dict[Description, float] = {}
+        self.bounds: dict[Description, float] = {}
+        self.best: dict[tuple[Shape, Config, bool, bool], Kernel] = {}
         self.built: Built = {}
         self.whole: dict[Description, list[Kernel]] = {}      # that load their input at once
         self.used: set[Description] = set()                   # of the schedules that were given
@@ -98,20 +102,47 @@ class KernelSearch:
 
     def estimate(self, spec: Description) -> float:
         """Estimated cycles of a description, which is not compiled."""
-        operator = operator_of(spec)
-        return rank_candidates(operator.template, operator.forms_of(spec, self.config),
-                               self.timing)[0].estimate
+        if spec not in self.estimates:
+            operator = operator_of(spec)
+            self.estimates[spec] = rank_candidates(
+                operator.template, operator.forms_of(spec, self.config), self.timing)[0].estimate
+        return self.estimates[spec]
 
     def bound_of(self, spec: Description) -> float:
         """A lower bound of the cycles of a description, whatever its schedule."""
-        forms: Iterable[Form] = operator_of(spec).forms(spec, self.config)
-        return min(form.work.bound(self.config, self.timing).cycles for form in forms)
+        if spec not in self.bounds:
+            forms: Iterable[Form] = operator_of(spec).forms_of(spec, self.config)
+            self.bounds[spec] = min(form.work.bound(self.config, self.timing).cycles
+                                    for form in forms)
+        return self.bounds[spec]
 
     def _choose_schedule(self, spec: Description, config: Config, form: Form | None,
                          cost: Cost | None) -> Kernel:
-        """The kernel with the best schedule."""
-        return operator_of(spec).compile_spec(spec, config, Options(
-            form=form, cost=cost, memory=self.timing, built=self.built))
+        """The kernel with the best schedule, which is searched once for all layers of a shape."""
+        key = shape_of(spec), config, form is None, cost is None
+        known = self.best.get(key)
+        found = None if known is None else self._with_schedule_of(known, spec, config)
+        if found is None:
+            found = self.best[key] = operator_of(spec).compile_spec(spec, config, Options(
+                form=form, cost=cost, memory=self.timing, built=self.built))
+        return found
+
+    def _with_schedule_of(self, known: Kernel, spec: Description, config: Config) -> Kernel | None:
+        """The kernel of a layer with the schedule of another one, if it takes as long."""
+        operator = operator_of(spec)
+        if operator.compile is not None:
+            return None                             # one of its own, with parts of their own
+        forms = [each for each in operator.forms_of(spec, config)
+                 if each.number == known.form.number]
+        for form in forms:
+            with suppress(CompileError):
+                found = operator.compile_spec(spec, config, Options(
+                    form=form, knobs=known.knobs, built=self.built))
+                if take_equally_long(known.program, found.program):
+                    if (name := program_digest(known.program)) in self.times:
+                        self.times[program_digest(found.program)] = self.times[name]
+                    return found
+        return None
 
     def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
         """Other schedules of the same form, the most promising first, of `most` that differ."""

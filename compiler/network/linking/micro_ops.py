@@ -21,20 +21,22 @@ REMEMBERED = 128            # programs of layers
 def sequences(program: Program) -> dict[int, Array]:
     """For each gemm and window, by its position, the micro-ops that it runs, counted in DRAM."""
     on_chip = np.zeros(program.config.tiles(Buffer.UOP), np.int64)
+    opcodes = program.code["opcode"]
     loads, gemms, windows = (program.code.view(kind.dtype()) for kind in (Load, Gemm, Window))
+    fills = (opcodes == Load.opcode) & (loads["buffer"] == Buffer.UOP)
+    multiplies = (opcodes == Gemm.opcode) | (opcodes == Window.opcode)
+    counts = np.where(opcodes == Gemm.opcode, gemms["count"], 1)
+    firsts = np.where(opcodes == Gemm.opcode, gemms["uop"], windows["uop"])
     found: dict[int, Array] = {}
-    for position, opcode in enumerate(program.code["opcode"].tolist()):
-        if opcode == Load.opcode and loads["buffer"][position] == Buffer.UOP:
-            load = loads[position]
-            first, count = int(load["sram"]), int(load["shape"][2])
-            begin = int(load["offset"]) // MicroOp.size
-            on_chip[first:first + count] = np.arange(begin, begin + count)
-        elif opcode == Gemm.opcode:
-            first = int(gemms["uop"][position])
-            found[position] = on_chip[first:first + int(gemms["count"][position])].copy()
-        elif opcode == Window.opcode:
-            first = int(windows["uop"][position])
-            found[position] = on_chip[first:first + 1].copy()
+    for position in np.flatnonzero(fills | multiplies).tolist():
+        if multiplies[position]:
+            first = int(firsts[position])
+            found[position] = on_chip[first:first + int(counts[position])].copy()
+            continue
+        load = loads[position]
+        first, count = int(load["sram"]), int(load["shape"][2])
+        begin = int(load["offset"]) // MicroOp.size
+        on_chip[first:first + count] = np.arange(begin, begin + count)
     return found
 
 
@@ -44,8 +46,12 @@ def modes(program: Program) -> Array:
     is depthwise."""
     size = next((each.size for each in program.segments if each.name == NAME), 0)
     found = np.zeros(size // MicroOp.size, np.int64)
+    code = program.code
+    windows, gemms = (code.view(kind.dtype())["flags"] for kind in (Window, Gemm))
+    flags = np.where(code["opcode"] == Window.opcode, GemmFlags.DEPTHWISE | windows & GemmFlags.OUT,
+                     gemms & (GemmFlags.DEPTHWISE | GemmFlags.OUT)).tolist()
     for position, used in sequences(program).items():
-        found[used] = flags_at(program.code, position)
+        found[used] = flags[position]
     return found
 
 
