@@ -283,7 +283,7 @@ def _parser_for(first: list[str]) -> Any:
     alone = typer.Typer(**SETTINGS)
     alone.callback(invoke_without_command=True)(about)
     alone.registered_commands += named
-    found = typer.main.get_command(alone)
+    found: Any = typer.main.get_command(alone)
     for each in (found, found.commands[first[0]]):
         convert_plainly(each)
     return found
