@@ -20,9 +20,9 @@ from ..operators.description import Description
 from ..operators.form import Form
 from ..operators.kernel import Built, Kernel, Options
 from ..operators.layout import Layout
+from .linking.equal_timing import Shape, shape_of, take_equally_long
 from .linking.interleave_layers import halve_scratchpads
 from .linking.on_chip_analysis import input_of
-from .tuning.equal_timing import Shape, shape_of, take_equally_long
 
 AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
 LOOKED_AT = 8                   # ... among this many

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from microtron import Conv2d, simulate
 from microtron.compiler.network.kernel_search import KernelSearch
-from microtron.compiler.network.tuning.equal_timing import shape_of, take_equally_long
+from microtron.compiler.network.linking.equal_timing import shape_of, take_equally_long
 from microtron.isa.config import small
 
 LAYER = Conv2d(height=14, width=14, channels_in=16, channels_out=16, kernel=3, pad=1,
