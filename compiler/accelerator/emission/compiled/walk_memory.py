@@ -98,7 +98,7 @@ def with_more_room(state: tables.State,
 
 
 def _twice_each(lists: AnyLists) -> AnyLists:
-    return lists._make([_twice(each) for each in lists])
+    return type(lists)(*[_twice(each) for each in lists])
 
 
 def _twice(array: Array) -> Array:
