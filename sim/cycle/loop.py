@@ -30,6 +30,7 @@ from .event_log import note
 
 PASTS, OLD = 3, 2           # saved states to compare with; the last is the older one
 SHORTEST, LONGEST = 4, 16   # cycles after which it is saved again
+CALM = 4                    # cycles without an event after which states are compared
 PAUSE = 1 << 20             # cycles after which to return to Python, for Ctrl-C: half a second
 OVER, PAUSED, STUCK = range(3)
 ENGINES, UOP_FIELDS = len(Engine), len(fields_of(MicroOp))
@@ -50,7 +51,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
     newer, age, patience = 0, 0, SHORTEST   # of the older one: its age, and when to save it again
     hint_1, hint_2, hint_old = 0, 0, 0
     skip_repeats.forget(saved)
-    effort = 0                              # cycles that were not skipped
+    effort, calm = 0, 0                     # cycles that were not skipped; without an event
     while machine.control.ended == 0:
         now = machine.clock.now
         if now >= limit:
@@ -77,10 +78,11 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         is_new = wires.dispatched or news(wires)
         if is_new:
             note(wires, now, notes, counters)
+        calm = 0 if is_new or wires.hard else calm + 1
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue
-        if is_new:                          # no earlier state can come again
+        if calm < CALM:                     # no earlier state can come again, or hardly so soon
             skip_repeats.forget(saved)
             age, patience = 0, SHORTEST
             continue

@@ -6,10 +6,9 @@ from ...isa.instructions import Engine
 from ..twins.alu import alu
 from ..twins.alu.alu_results import PLACES
 from ..twins.gemm import gemm
-from ..twins.load import load_writer
+from ..twins.load.load_writer import WRITES
 from ..twins.record_types import Code, Machine, MicroOps, Numbers, Settings, Unit
 from ..twins.registers import inline
-from ..twins.store import store_reader
 from . import skip_alu
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
@@ -152,10 +151,10 @@ def _result_banks(machine: Machine, saved: Machine, code: Code, config: Settings
 def _store_banks(machine: Machine, saved: Machine, code: Code, config: Settings, positions: Numbers,
                  times: int) -> int:
     reads, before, mask = machine.store_beats, saved.store_beats, 0
-    if reads.steps and code[reads.front_of].in_acc:
+    if reads.front and code[reads.front_of].in_acc:
         mask |= _visited_banks_by_part(reads.front_at, before.front_at, code[reads.front_of].parts,
                                        0, config)
-    if reads.steps == store_reader.PLACES and code[reads.back_of].in_acc:
+    if reads.back and code[reads.back_of].in_acc:
         mask |= _visited_banks_by_part(reads.back_at, before.back_at, code[reads.back_of].parts, 0,
                                        config)
     if machine.store.queue:
@@ -179,17 +178,16 @@ def _reads_alike(machine: Machine, saved: Machine, code: Code, positions: Number
 def _fill_banks(machine: Machine, saved: Machine, code: Code, config: Settings, positions: Numbers,
                 times: int) -> int:
     write, before, mask = machine.load_write, saved.load_write, 0
-    if write.pending and write.enable and code[write.position].in_acc:
+    if write.pending & WRITES and code[write.position].in_acc:
         parts = code[write.position].parts
         mask |= _visited_banks_by_part(write.at, before.at, parts, 0, config)
-    if write.back and write.back_enable and code[write.back_position].in_acc:
+    if write.back & WRITES and code[write.back_position].in_acc:
         parts = code[write.back_position].parts
         mask |= _visited_banks_by_part(write.back_at, before.back_at, parts, 0, config)
-    if write.steps and write.first_writes and code[write.first_of].in_acc:
+    if write.first & WRITES and code[write.first_of].in_acc:
         parts = code[write.first_of].parts
         mask |= _visited_banks_by_part(write.first_at, before.first_at, parts, 0, config)
-    if write.steps == load_writer.PLACES and write.second_writes and code[
-            write.second_of].in_acc:
+    if write.second & WRITES and code[write.second_of].in_acc:
         parts = code[write.second_of].parts
         mask |= _visited_banks_by_part(write.second_at, before.second_at, parts, 0, config)
     if machine.load.queue:

@@ -14,9 +14,7 @@ from ..llvm.decorators import Blank, inline, noinline
 from ..twins import control
 from ..twins.bus import dram
 from ..twins.fetch import fetch
-from ..twins.load import load_writer
 from ..twins.record_types import Machine, MicroOps
-from ..twins.store import store_reader
 from ..twins.top import (
     FIRST_COUNTER,
     MEMORY_SAME,
@@ -26,12 +24,13 @@ from ..twins.top import (
     memory_cycle,
     news,
 )
-from . import compute_side, skip_banks, skip_repeats
+from . import compute_side, skip_banks, skip_repeats, skip_streams
 from .bundles import Given, Notes, Past, State
 from .event_log import note
 
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
+PERIOD = 2              # cycles, of a bus that takes turns
 MOST_STEPS = 1 << 16    # of the memory side, before returning to the main loop
 WORTH = 4               # cycles: for fewer, separation costs more than it saves
 blank_wires = Blank(WIRES)
@@ -72,9 +71,9 @@ def _load_banks(machine: Machine, given: Given) -> int:
         banks |= code[write.position].banks
     if write.back:
         banks |= code[write.back_position].banks
-    if write.steps:
+    if write.first:
         banks |= code[write.first_of].banks
-    if write.steps == load_writer.PLACES:
+    if write.second:
         banks |= code[write.second_of].banks
     for number in range(load.queue):
         banks |= code[given.positions[LOAD, load.writing + number]].banks
@@ -85,9 +84,9 @@ def _load_banks(machine: Machine, given: Given) -> int:
 def _store_banks(machine: Machine, given: Given) -> int:
     """The accumulator banks that the stores in flight read."""
     store, beats, code, banks = machine.store, machine.store_beats, given.code, 0
-    if beats.steps:
+    if beats.front:
         banks |= code[beats.front_of].banks
-    if beats.steps == store_reader.PLACES:
+    if beats.back:
         banks |= code[beats.back_of].banks
     for number in range(store.queue):
         banks |= code[given.positions[STORE, store.reading + number]].banks
@@ -95,15 +94,14 @@ def _store_banks(machine: Machine, given: Given) -> int:
 
 
 @inline
-def _is_filling(machine: Machine, saved: Machine, given: Given) -> bool:
+def _is_filling(machine: Machine, moves: int, given: Given) -> bool:
     """Whether LOAD has written to the accumulator in the last period, or soon will."""
     write, code = machine.load_write, given.code
     return ((write.pending != 0 and code[write.position].in_acc != 0)
             or (write.back != 0 and code[write.back_position].in_acc != 0)
-            or (write.steps != 0 and code[write.first_of].in_acc != 0)
-            or (write.steps == load_writer.PLACES and code[write.second_of].in_acc != 0)
-            or (machine.load_steps.at != saved.load_steps.at
-                and code[given.positions[LOAD, machine.load.writing]].in_acc != 0))
+            or (write.first != 0 and code[write.first_of].in_acc != 0)
+            or (write.second != 0 and code[write.second_of].in_acc != 0)
+            or (moves != 0 and code[given.positions[LOAD, machine.load.writing]].in_acc != 0))
 
 
 @noinline
@@ -116,7 +114,7 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     machine, words, saved = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
-    passed, steps, newer, hint_1, hint_2 = 0, 0, 0, 0, 0
+    passed, steps, newer, hint = 0, 0, 0, 0
     saved[0, 0] = saved[1, 0] = -1
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
@@ -142,20 +140,31 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         passed += 1
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
-        number, period = newer, 1
-        place = hint_1 = skip_repeats.difference(words, saved[newer], 0, MEMORY_SAME, hint_1)
-        if place != MEMORY_SAME:
-            number, period = 1 - newer, 2
-            place = hint_2 = skip_repeats.difference(words, saved[1 - newer], 0, MEMORY_SAME,
-                                                     hint_2)
+        if wires.hard:
+            saved[0, 0] = saved[1, 0] = -1
+            continue
+        if wires.toggled == 0:
+            saved[0, 0] = saved[1, 0] = -1
+            if wires.soft or (contested and _is_filling(machine, wires.load_moved, given)):
+                continue
+            times = skip_streams.repeat(machine, wires, code, most - passed, forever)
+            if times == skip_streams.FOREVER:
+                return NEVER, steps
+            passed += times
+            if wires.load_wait | wires.store_wait:
+                control.count_waits(counters, LOAD, wires.load_wait, times)
+                control.count_waits(counters, STORE, wires.store_wait, times)
+            continue
+        before = State(past.machines[1 - newer], saved[1 - newer])
         periods = 0
-        if place == MEMORY_SAME and not (contested and _is_filling(
-                machine, past.machines[number], given)):
-            periods = skip_repeats.skip_memory(state, State(past.machines[number], saved[number]),
-                                               given, (most - passed) // period, forever)
+        hint = skip_repeats.difference(words, before.words, 0, MEMORY_SAME, hint)
+        if hint == MEMORY_SAME and not (contested and _is_filling(
+                machine, machine.load_steps.at != before.machine.load_steps.at, given)):
+            periods = skip_repeats.skip_memory(state, before, given, (most - passed) // PERIOD,
+                                               forever)
             if periods == skip_repeats.FOREVER:
                 return NEVER, steps
-            passed += periods * period
+            passed += periods * PERIOD
         newer = 1 - newer
         if periods:
             saved[0, 0] = saved[1, 0] = -1

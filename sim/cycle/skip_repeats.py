@@ -142,11 +142,11 @@ def boxes_go_on(machine: Machine, saved: Machine, code: Code, positions: Numbers
              or code[write.position].in_acc == 0)
             and (write.back == 0 or write.back_at - before.back_at == load
                  or code[write.back_position].in_acc == 0)
-            and (write.steps == 0 or write.first_at - before.first_at == load
+            and (write.first == 0 or write.first_at - before.first_at == load
                  or code[write.first_of].in_acc == 0)
-            and (write.steps < 2 or write.second_at - before.second_at == load
+            and (write.second == 0 or write.second_at - before.second_at == load
                  or code[write.second_of].in_acc == 0)
-            and (reads.steps == 0 or reads.front_at - before_reads.front_at == store
+            and (reads.front == 0 or reads.front_at - before_reads.front_at == store
                  or code[reads.front_of].in_acc == 0)
-            and (reads.steps < 2 or reads.back_at - before_reads.back_at == store
+            and (reads.back == 0 or reads.back_at - before_reads.back_at == store
                  or code[reads.back_of].in_acc == 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .alu import alu, alu_results
 from .gemm import gemm
+from .load.load_writer import WRITES
 from .record_types import Code, Machine, MicroOps, Settings, Wires
 from .registers import inline
 from .store import store_reader
@@ -66,7 +67,7 @@ def arbitrate_compute(machine: Machine, wires: Wires, code: Code, config: Settin
 def may_fill(machine: Machine, code: Code, config: Settings, uops: MicroOps) -> bool:
     """Whether GEMM does not use the bank that LOAD writes, if it writes."""
     write = machine.load_write
-    if write.pending == 0 or write.enable == 0 or code[write.position].in_acc == 0:
+    if write.pending & WRITES == 0 or code[write.position].in_acc == 0:
         return True
     bank = write.at // code[write.position].parts >> config.acc_bank_bits
     return bank != gemm.bank_of(machine.gemm, code, config, uops,
@@ -80,7 +81,7 @@ def _arbitrate_writes(machine: Machine, wires: Wires, code: Code, config: Settin
     wires.alu_write_granted = 0
     wires.fill_ready = 1
     alu_writes = alu_results.wants_acc(results, machine.control.halt)
-    fills = (write.pending != 0 and write.enable != 0 and code[write.position].in_acc != 0)
+    fills = write.pending & WRITES != 0 and code[write.position].in_acc != 0
     if not alu_writes and not fills:
         return
     bank = config.acc_bank_bits

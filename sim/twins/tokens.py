@@ -8,10 +8,9 @@ from .registers import Registers, inline
 
 ENGINES = len(Engine)
 
-# `moved` counts tokens posted and taken, and thus tells that a counter has changed. `there` has a
-# bit for each counter, taker × 4 + giver, that is not zero. `most` is the highest value of each so
-# far, which the hardware does not record.
-REGISTERS = Registers(same=("moved",), noted=("there",),
+# `there` has a bit for each counter, taker × 4 + giver, that is not zero. `most` is the highest
+# value of each so far, which the hardware does not record.
+REGISTERS = Registers(noted=("there",),
                       storage={"count": ENGINES ** 2, "most": ENGINES ** 2})
 
 
@@ -30,7 +29,6 @@ def take(tokens: Unit, code: Code, taker: int, started: int) -> None:
     for giver in range(ENGINES):
         if code[started].wait >> giver & 1:
             tokens.count[giver * ENGINES + taker] -= 1
-            tokens.moved += 1
             if tokens.count[giver * ENGINES + taker] == 0:
                 tokens.there &= ~(1 << taker * ENGINES + giver)
 
@@ -50,6 +48,5 @@ def post(tokens: Unit, code: Code, giver: int, ended: int, limit: int) -> int:
             else:
                 tokens.count[counter] += 1
                 tokens.most[counter] = max(tokens.most[counter], tokens.count[counter])
-                tokens.moved += 1
                 tokens.there |= 1 << taker * ENGINES + giver
     return overflow

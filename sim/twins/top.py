@@ -48,6 +48,14 @@ MEMORY_FALLING, FALLING = LAYOUT.falling
 MEMORY_MOVING, MOVING = LAYOUT.moving
 FIRST_COUNTER = LAYOUT.place("memory_counts", control.MEMORY_COUNTS.moving[0])
 
+# What a cycle of the memory side changed, so that cycles that repeat need not be found by comparing
+# registers: `hard` if it was something that does not return, `soft` if it was something that may,
+# `toggled` if the bus or a lane may have a period of two cycles. Then what falling and moving
+# registers, which change in equal steps, follow from.
+CHANGES = ("hard", "soft", "toggled", "rvalid_before", "bvalid_before", "read_was_due_in",
+           "answer_was_due_in", "read_shown", "beat_sent", "load_moved",
+           "load_stride", "store_moved")
+
 # Signals of one cycle. `…_start` and `…_end` are the positions of instructions, or -1.
 WIRES = np.dtype([
     *((name, np.int64) for name in (
@@ -60,7 +68,7 @@ WIRES = np.dtype([
         "store_fault_position", "load_writer_fault", "load_writer_position",
         "store_reader_fault", "store_reader_position", "alu_fault", "alu_fault_position",
         "right_granted", "left_granted", "store_reads", "store_granted_read",
-        "alu_write_granted", "fill_ready")),
+        "alu_write_granted", "fill_ready", *CHANGES)),
     *((f"{engine.name.lower()}_{name}", np.int64) for engine in Engine for name in (
         "start", "end", "wait", "busy", "wait_memory", "bytes"))])
 
@@ -187,7 +195,7 @@ def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool)
     """The outputs of memory, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
-    dram.decide(memory, timing, wires, aw.wvalid, now, calm)
+    dram.decide(memory, timing, wires, aw, now, calm)
     wires.r_taken = memory.rvalid != 0 and ar.queue != reader.QUEUE_DEPTH
     wires.r_client, wires.r_last, wires.r_error = memory.rid, memory.rlast, memory.rerror
     wires.ar_taken = ar.arvalid != 0 and wires.arready != 0
@@ -207,8 +215,7 @@ def _look(machine: Machine, wires: Wires) -> None:
     wires.store_fault = machine.store.fault
     wires.store_fault_position = machine.store.fault_position
     wires.idle = (compute_is_idle(machine) and machine.load.queue == 0
-                  and machine.load_write.steps == 0
-                  and machine.load_write.pending | machine.load_write.ended == 0
+                  and not load_writer.is_busy(machine.load_write)
                   and not burst_walker.is_busy(machine.store_rows) and machine.store.awaited == 0)
 
 
@@ -228,10 +235,14 @@ def commands(machine: Machine, counters: Numbers, wires: Wires, code: Code, conf
     """Update queues, waits and tokens for the instructions that arrived, started and ended. Returns
     the engines whose posts overflow a counter."""
     put_to = wires.put_to
-    command_queue.step_of(LOAD, machine.load_queue, put_to, wires.load_start, positions, code)
-    command_queue.step_of(GEMM, machine.gemm_queue, put_to, wires.gemm_start, positions, code)
-    command_queue.step_of(ALU, machine.alu_queue, put_to, wires.alu_start, positions, code)
-    command_queue.step_of(STORE, machine.store_queue, put_to, wires.store_start, positions, code)
+    command_queue.step_of(LOAD, machine.load_queue, wires, put_to, wires.load_start,
+                          positions, code)
+    command_queue.step_of(GEMM, machine.gemm_queue, wires, put_to, wires.gemm_start,
+                          positions, code)
+    command_queue.step_of(ALU, machine.alu_queue, wires, put_to, wires.alu_start,
+                          positions, code)
+    command_queue.step_of(STORE, machine.store_queue, wires, put_to, wires.store_start,
+                          positions, code)
     if wires.load_wait | wires.gemm_wait | wires.alu_wait | wires.store_wait:
         control.count_waits(counters, LOAD, wires.load_wait, 1)
         control.count_waits(counters, GEMM, wires.gemm_wait, 1)

@@ -12,10 +12,10 @@ from ..registers import Registers, inline
 
 BURSTS = 64                 # most bursts of each kind in flight; a power of two
 REGISTERS = Registers(
-    same=("rvalid", "bvalid", "read_bus_busy", "write_bus_busy", "read_was_last", "reads",
-          "reads_head", "writes", "writes_head", "answers", "answers_head"),
+    same=("rvalid", "bvalid", "read_bus_busy", "write_bus_busy", "read_was_last"),
     wide=("uncertain",),
-    noted=("rlast", "rid", "rerror", "berror"),
+    noted=("reads", "reads_head", "writes", "writes_head", "answers", "answers_head", "rlast",
+           "rid", "rerror", "berror"),
     falling={"beats_to_show": 2, "read_ready_in": 1, "beats_to_take": 2, "answer_ready_in": 1},
     storage={"read_beats": BURSTS, "read_ready": BURSTS, "read_client": BURSTS,
              "read_address": BURSTS, "write_beats": BURSTS, "write_address": BURSTS,
@@ -50,37 +50,49 @@ def fails(timing: Settings, address: int) -> bool:
 
 
 @inline
-def decide(dram: Unit, timing: Settings, wires: Wires, wvalid: int, now: int, calm: bool) -> None:
-    """The outputs of the slave in this cycle. `wvalid`: the master has a beat to write."""
+def decide(dram: Unit, timing: Settings, wires: Wires, writer: Unit, now: int, calm: bool) -> None:
+    """The outputs of the slave in this cycle."""
     wires.arready = dram.reads < timing.reads and (
         calm or not is_stalled(timing, now, READ_ADDRESS))
-    wires.awready = dram.writes + dram.answers < timing.writes and (
-        calm or not is_stalled(timing, now, WRITE_ADDRESS))
-    read = (dram.rvalid == 0 and dram.reads != 0 and dram.read_ready_in == 0
-            and dram.read_bus_busy == 0 and (calm or not is_stalled(timing, now, READ_DATA)))
-    write = (wvalid != 0 and dram.writes != 0 and dram.write_bus_busy == 0
-             and (calm or not is_stalled(timing, now, WRITE_DATA)))
-    if timing.shared and read and write:
-        if dram.read_was_last:
-            read = False
-        else:
-            write = False
+    wires.rvalid_before, wires.read_was_due_in = dram.rvalid, dram.read_ready_in
+    read = (dram.rvalid | dram.read_ready_in | dram.read_bus_busy == 0 and dram.reads != 0
+            and (calm or not is_stalled(timing, now, READ_DATA)))
+    write = False
+    if writer.in_flight:
+        wires.awready = dram.writes + dram.answers < timing.writes and (
+            calm or not is_stalled(timing, now, WRITE_ADDRESS))
+        wires.bvalid_before, wires.answer_was_due_in = dram.bvalid, dram.answer_ready_in
+        write = (writer.wvalid != 0 and dram.writes != 0 and dram.write_bus_busy == 0
+                 and (calm or not is_stalled(timing, now, WRITE_DATA)))
+        if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
+                and (calm or not is_stalled(timing, now, WRITE_RESPONSE))):
+            dram.bvalid = 1
+            dram.berror = dram.answer_error[dram.answers_head]
+        if timing.shared and read and write:
+            if dram.read_was_last:
+                read = False
+            else:
+                write = False
+    wires.wready, wires.read_shown = write, read
     if read:
         _show_read(dram, timing, calm)
-    wires.wready = write
-    busy = timing.cycles_per_beat
-    if timing.shared and ((dram.read_was_last and write) or (dram.read_was_last == 0 and read)):
-        busy += timing.turn
     if read or write:
+        _occupy(dram, timing, wires, read, write)
+
+
+@inline
+def _occupy(dram: Unit, timing: Settings, wires: Wires, read: int, write: int) -> None:
+    """A beat is on the bus."""
+    busy = timing.cycles_per_beat
+    if dram.read_was_last != read:
+        if timing.shared:
+            busy += timing.turn
+        wires.toggled = 1
         dram.read_was_last = read
-    if read or (write and timing.shared):
+    if read or timing.shared:
         dram.read_bus_busy = busy
-    if write or (read and timing.shared):
+    if write or timing.shared:
         dram.write_bus_busy = busy
-    if (dram.bvalid == 0 and dram.answers != 0 and dram.answer_ready_in == 0
-            and (calm or not is_stalled(timing, now, WRITE_RESPONSE))):
-        dram.bvalid = 1
-        dram.berror = dram.answer_error[dram.answers_head]
 
 
 @inline
@@ -100,34 +112,49 @@ def _show_read(dram: Unit, timing: Settings, calm: bool) -> None:
 def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit, now: int,
           calm: bool) -> None:
     """End the cycle; `wires` say which handshakes took place."""
-    if wires.w_taken:
-        _take_write(dram, timing, now, calm)
+    after = now + 1
     if wires.r_taken:
         dram.rvalid = 0
         if dram.rlast:
             dram.reads -= 1
             dram.reads_head = (dram.reads_head + 1) & BURSTS - 1
             dram.beats_to_show = dram.read_beats[dram.reads_head]
-    if wires.b_taken:
-        dram.bvalid = 0
-        dram.answers -= 1
-        dram.answers_head = (dram.answers_head + 1) & BURSTS - 1
+            wires.hard = 1
+    wires.soft |= wires.rvalid_before ^ dram.rvalid
     if wires.ar_taken:
         _accept_read(dram, timing, reader, now)
-    if wires.aw_taken:
-        _accept_write(dram, writer)
-    if dram.read_bus_busy > 0:
-        dram.read_bus_busy -= 1
-    if dram.write_bus_busy > 0:
-        dram.write_bus_busy -= 1
-    after = now + 1
+        wires.hard = 1
+    if writer.in_flight:
+        _clock_writes(dram, timing, wires, writer, now, calm)
+    if dram.read_bus_busy | dram.write_bus_busy:
+        wires.toggled |= (dram.read_bus_busy | dram.write_bus_busy) > 1 or not (
+            wires.read_shown or wires.wready)
+        dram.read_bus_busy = max(0, dram.read_bus_busy - 1)
+        dram.write_bus_busy = max(0, dram.write_bus_busy - 1)
     dram.read_ready_in = max(0, dram.read_ready[dram.reads_head] - after) if dram.reads else 0
-    dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - after) if (
-        dram.answers) else 0
     # Stalls and failing addresses are not periodic; cycles that may meet them must not be skipped.
     if not calm:
         active = dram.reads + dram.writes + dram.answers + reader.arvalid + writer.awvalid
         dram.uncertain = after if active != 0 and not is_calm(timing) else 0
+
+
+@inline
+def _clock_writes(dram: Unit, timing: Settings, wires: Wires, writer: Unit, now: int,
+                  calm: bool) -> None:
+    """The same on the write channels."""
+    if wires.w_taken:
+        _take_write(dram, timing, wires, now, calm)
+    if wires.b_taken:
+        dram.bvalid = 0
+        dram.answers -= 1
+        dram.answers_head = (dram.answers_head + 1) & BURSTS - 1
+        wires.hard = 1
+    wires.soft |= wires.bvalid_before ^ dram.bvalid
+    if wires.aw_taken:
+        _accept_write(dram, writer)
+        wires.hard = 1
+    dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - now - 1) if (
+        dram.answers) else 0
 
 
 @inline
@@ -154,7 +181,7 @@ def _accept_write(dram: Unit, writer: Unit) -> None:
 
 
 @inline
-def _take_write(dram: Unit, timing: Settings, now: int, calm: bool) -> None:
+def _take_write(dram: Unit, timing: Settings, wires: Wires, now: int, calm: bool) -> None:
     head = dram.writes_head
     place = (dram.answers_head + dram.answers) & BURSTS - 1
     if not calm:
@@ -163,6 +190,7 @@ def _take_write(dram: Unit, timing: Settings, now: int, calm: bool) -> None:
             dram.answer_error[place] = 1
     dram.beats_to_take -= 1
     if dram.beats_to_take == 0:
+        wires.hard = 1
         dram.answer_ready[place] = now + timing.write_latency
         dram.answers += 1
         dram.writes -= 1

@@ -10,10 +10,10 @@ QUEUE_DEPTH = 2             # beats
 
 # The queue of two beats has a front and a back: the client of each, and whether the bus reported an
 # error. Of two addresses, one is on the bus, and the other one waits behind it.
-REGISTERS = Registers(same=("queue", "front_client", "back_client", "in_flight", "arvalid",
-                            "ar_waits"),
-                      noted=("front_error", "back_error", "head", "ar_client", "ar_beats",
-                             "ar_address", "next_client", "next_beats", "next_address"))
+REGISTERS = Registers(same=("queue", "front_client", "back_client"),
+                      noted=("in_flight", "arvalid", "ar_waits", "front_error", "back_error",
+                             "head", "ar_client", "ar_beats", "ar_address", "next_client",
+                             "next_beats", "next_address"))
 
 
 @inline
@@ -31,6 +31,7 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
     if wires.ar_taken:
         reader.arvalid, reader.ar_waits = reader.ar_waits, 0
         _show_next(reader)
+        wires.hard = 1
     if not may_take or not (wires.fetch_requests or wires.load_requests):
         return
     if wires.load_requests and (reader.head == LOAD or not wires.fetch_requests):
@@ -47,6 +48,7 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
         reader.arvalid = 1
         _show_next(reader)
     reader.in_flight += 1
+    wires.hard = 1
 
 
 @inline
@@ -63,6 +65,9 @@ def deliver(reader: Unit, wires: Wires) -> None:
 
     The bus has already been decided for this cycle: `r_taken` implies that there was room.
     """
+    if not (wires.beat_taken or wires.r_taken):
+        return
+    queue, front, back = reader.queue, reader.front_client, reader.back_client
     if wires.beat_taken:
         reader.queue -= 1
         reader.front_client, reader.front_error = reader.back_client, reader.back_error
@@ -74,3 +79,6 @@ def deliver(reader: Unit, wires: Wires) -> None:
         reader.queue += 1
         if wires.r_last:
             reader.in_flight -= 1
+            wires.hard = 1
+    wires.soft |= (queue ^ reader.queue | front ^ reader.front_client
+                   | back ^ reader.back_client)

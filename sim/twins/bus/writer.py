@@ -8,8 +8,8 @@ from ..registers import Registers, inline
 BURSTS = 64                 # most bursts in flight
 
 REGISTERS = Registers(
-    same=("wvalid", "answered", "in_flight", "awvalid", "lengths", "lengths_head"),
-    noted=("answer_error", "aw_beats", "aw_address"),
+    same=("wvalid", "answered", "awvalid"),
+    noted=("in_flight", "lengths", "lengths_head", "answer_error", "aw_beats", "aw_address"),
     falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
     storage={"length": BURSTS})
 
@@ -34,15 +34,20 @@ def wants_beat(writer: Unit, wires: Wires) -> bool:
 def step(writer: Unit, wires: Wires, halt: int) -> None:
     """Advance, after STORE has driven its requests and beats on the wires."""
     begun = wires.store_granted
+    wires.beat_sent = 0
+    if writer.in_flight | writer.answered | begun == 0:
+        return
+    awvalid, wvalid, answered = writer.awvalid, writer.wvalid, writer.answered
     wanted = wants_beat(writer, wires)
     if wires.awready:
         writer.awvalid = 0
     if wires.wready:
         writer.wvalid = 0
     if wanted and (wires.store_offers or halt):
-        writer.wvalid = 1
+        writer.wvalid = wires.beat_sent = 1
         writer.beats_to_send -= 1
         if writer.beats_to_send == 0:
+            wires.hard = 1
             writer.lengths -= 1
             writer.lengths_head = (writer.lengths_head + 1) & BURSTS - 1
             writer.beats_to_send = writer.length[writer.lengths_head] if writer.lengths else 0
@@ -53,8 +58,10 @@ def step(writer: Unit, wires: Wires, halt: int) -> None:
         if writer.lengths == 0:
             writer.beats_to_send = wires.store_beats
         writer.lengths += 1
+        wires.hard = 1
     writer.in_flight += begun
     if writer.answered == 0 or wires.answers_ready:
         writer.answered = wires.b_taken
         writer.answer_error = wires.b_error
         writer.in_flight -= wires.b_taken
+    wires.soft |= awvalid ^ writer.awvalid | wvalid ^ writer.wvalid | answered ^ writer.answered

@@ -8,10 +8,10 @@ when it arrives.
 
 from __future__ import annotations
 
-from ..record_types import Code, Numbers, Unit
+from ..record_types import Code, Numbers, Unit, Wires
 from ..registers import Registers, inline
 
-REGISTERS = Registers(same=("ready", "inner", "taken", "entering"), noted=("position", "wait"))
+REGISTERS = Registers(noted=("ready", "inner", "taken", "entering", "position", "wait"))
 
 
 @inline
@@ -41,11 +41,12 @@ def step(queue: Unit, put: int, take: int) -> bool:
 
 
 @inline
-def step_of(engine: int, queue: Unit, put_to: int, started: int, positions: Numbers,
-            code: Code) -> None:
+def step_of(engine: int, queue: Unit, wires: Wires, put_to: int, started: int,
+            positions: Numbers, code: Code) -> None:
     """The command queue of an engine, which takes the head when it starts."""
     entered = queue.entering
     queue.entering = put_to == engine
     if step(queue, entered, started >= 0):
+        wires.hard = 1
         queue.position = positions[engine, queue.taken]
         queue.wait = code[queue.position].wait

@@ -19,9 +19,10 @@ READ_ERROR, ILLEGAL, NO_END = int(Fault.READ_ERROR), int(Fault.ILLEGAL), int(Fau
 # the buffer. `was_idle`: all was idle in the previous cycle, and nothing was dispatched. `at_end`:
 # no instruction was left in the previous cycle. `broken` is the first instruction with a bus error,
 # -1 if there is none.
-REGISTERS = Registers(same=("beat", "position", "asked", "arrived", "finished", "waits", "complete",
-                            "compared", "judged", "was_idle", "at_end"),
-                      noted=("held_error", "broken", "request_beats", "request_address"))
+REGISTERS = Registers(same=("finished", "was_idle", "at_end"),
+                      noted=("beat", "position", "asked", "arrived", "waits", "complete",
+                             "compared", "judged", "held_error", "broken", "request_beats",
+                             "request_address"))
 
 
 @inline
@@ -76,15 +77,19 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     wires.fetch_position = fetch.position
     dispatched = _dispatch(machine, wires, config, code, halt)
     wires.dispatched = dispatched
+    wires.hard |= fetch.complete | fetch.compared | fetch.judged | dispatched
     if wires.fetch_granted:
         fetch.waits = 0
     elif fetch.waits == 0 and halt == 0 and wants(fetch, config):
         _prepare(fetch, config)
+        wires.hard = 1
     command_queue.step(buffer, fetch.judged, dispatched)
     fetch.judged = fetch.compared
     fetch.compared = fetch.complete
     fetch.complete = _assemble(fetch, wires, config, machine.reader)
-    fetch.at_end = fetch.position == config.count
+    at_end = fetch.position == config.count
+    wires.soft |= fetch.at_end != at_end
+    fetch.at_end = at_end
     fetch.position += dispatched
     fetch.was_idle = wires.idle != 0 and not dispatched
 
@@ -132,7 +137,7 @@ def _assemble(fetch: Unit, wires: Wires, config: Settings, reader: Unit) -> bool
     """Take the beat for FETCH, if there is one. Returns whether it completes an instruction."""
     if not has_beat(reader):
         return False
-    wires.beat_taken = 1
+    wires.beat_taken = wires.hard = 1
     error = fetch.held_error or reader.front_error
     last = fetch.beat == INSTRUCTION_BYTES // config.bus_bytes - 1
     fetch.held_error = error and not last

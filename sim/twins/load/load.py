@@ -18,7 +18,7 @@ QUEUE_DEPTH = 4             # loads between the request side and the write side
 ILLEGAL = int(Fault.ILLEGAL)
 
 # Of those in the `queue`, the last one may be `entering`.
-REGISTERS = Registers(same=("fault", "queue", "writing", "entering"), noted=("fault_position",))
+REGISTERS = Registers(same=("fault",), noted=("queue", "writing", "entering", "fault_position"))
 
 
 @inline
@@ -37,8 +37,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
     stop = machine.control.halt != 0 or load.fault != 0
-    if not (stop or burst_walker.is_busy(walker) or load.queue | machine.load_write.steps
-            | machine.load_write.pending | machine.load_write.ended):
+    if not (stop or burst_walker.is_busy(walker) or load.queue
+            or load_writer.is_busy(machine.load_write)):
         return _rest(machine, wires, code)
     wires.load_wait = 0
     started = -1
@@ -49,11 +49,12 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
             started = int(commands.position)
     bad_row = burst_walker.fault(walker, stop)
     bad_position = walker.cut_position
-    burst_walker.step(walker, code, config.bus_bytes, wires.load_granted, stop, False)
+    burst_walker.step(walker, wires, code, config.bus_bytes, wires.load_granted, stop, False)
     if started >= 0:
         burst_walker.take(walker, started, code[started])
     finished = load_writer.step(machine, wires, code, config, positions, stop)
     load.queue += (started >= 0) - finished
+    wires.hard |= load.entering
     load.entering = started >= 0
     load.writing += finished
     _note_fault(load, wires, code, started, bad_row, bad_position)

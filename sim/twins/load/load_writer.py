@@ -14,19 +14,23 @@ INDEX, READ_ERROR = int(Fault.INDEX), int(Fault.READ_ERROR)
 TOP, MIDDLE, BOTTOM = range(3)          # sections of a plane
 LEFT, BODY, RIGHT = range(3)            # runs of a row
 
-PLACES = 2                              # of steps that wait for their beat
+# A step in one number: 0 if there is none; otherwise whether it writes at all, has data, ends its
+# beat, ends its load, is out of range, its fault, and its bytes.
+THERE, WRITES, DATA, ENDS, LAST, OUTSIDE = (1 << bit for bit in range(6))
+FAULT, MOST_FAULTS, BYTES = 8, 255, 16  # the lowest bit of each, and a mask
 
-# The oldest write, and the one behind it; `at` is its index in the scratchpad, as in `packing`, and
-# `fault` its fault. Ahead of them are up to two `steps`, the first and the second: whether it
-# writes at all, has data, ends its beat, ends its load, its bytes, whether it is out of range, and
-# its load. `ended`: the write of the previous cycle ended its load.
-STEP = ("writes", "data", "ends", "last", "bytes", "outside")
-REGISTERS = Registers(same=("pending", "enable", "last", "bytes", "fault", "back", "back_enable",
-                            "back_last", "back_bytes", "back_fault", "steps", "ended",
-                            *(f"{place}_{name}" for place in ("first", "second")
-                              for name in STEP)),
+# The oldest write is `pending`, with one `back` behind it; `at` is its index in the scratchpad, as
+# in `packing`. Ahead of them are up to two steps, which wait for their beats: the `first` and the
+# `second`; `…_of` is the load of each. `ended`: the write of the previous cycle ended its load.
+REGISTERS = Registers(same=("pending", "back", "first", "second", "ended"),
                       noted=("position", "back_position", "first_of", "second_of", "ended_of"),
                       moving=("at", "back_at", "first_at", "second_at"))
+
+
+@inline
+def is_busy(write: Unit) -> bool:
+    """Whether there is a step, or a write that has not ended."""
+    return write.first | write.pending | write.ended != 0
 
 
 @inline
@@ -35,110 +39,105 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     """Returns whether the oldest load has taken its last step."""
     write, steps, reader = machine.load_write, machine.load_steps, machine.reader
     load = machine.load
-    waits = write.pending and write.enable and not wires.fill_ready
-    valid, has_room = load.queue != load.entering, write.back == 0
-    waiting = int(write.steps)
-    wires.load_busy = load.queue != 0 or waiting != 0 or write.pending | write.ended != 0
-    wires.load_wait_memory = 0
-    _complete(write, wires, waits, stop)
+    pending, back, first, second = write.pending, write.back, write.first, write.second
     beat_here = reader.queue != 0 and reader.front_client == CLIENT
+    wires.load_busy = load.queue != 0 or is_busy(write)
+    wires.load_wait_memory = wires.load_moved = wires.load_bytes = wires.load_writer_fault = 0
+    wires.load_end = write.ended_of if write.ended else -1
+    if first & DATA and not beat_here and pending | write.ended == 0 and (
+            second != 0 or load.queue == load.entering):
+        wires.load_wait_memory = not stop
+        return False                    # it waits
+    wires.soft |= write.ended
+    write.ended = 0
+    if pending and (pending & WRITES == 0 or wires.fill_ready):
+        _complete(write, wires, stop)
     if stop:
         if beat_here:
             wires.beat_taken = 1
-    elif waiting:
-        _take(write, wires, reader.front_error, has_room, beat_here)
-    if not valid:
-        return False
-    if steps.begun == 0:
-        steps.of = positions[LOAD, load.writing]
-        _begin(steps, code[steps.of], config.bus_bytes)
-        return False
-    return waiting != PLACES and _enqueue_step(write, steps, code[steps.of], config.bus_bytes)
+    elif first:
+        _take(write, wires, reader.front_error, back == 0, beat_here)
+    finished = False
+    if load.queue != load.entering:
+        if steps.begun == 0:
+            steps.of = positions[LOAD, load.writing]
+            _begin(steps, code[steps.of], config.bus_bytes)
+            wires.hard = 1
+        elif second == 0:
+            finished = _enqueue_step(write, steps, wires, code[steps.of], config.bus_bytes)
+    wires.soft |= (pending ^ write.pending | back ^ write.back | first ^ write.first
+                   | second ^ write.second | write.ended)
+    return finished
 
 
 @inline
-def _complete(write: Unit, wires: Wires, waits: int, stop: int) -> None:
-    """Do the oldest write, if it is ready."""
-    wires.load_end = write.ended_of if write.ended else -1
-    write.ended = 0
-    wires.load_bytes = 0
-    wires.load_writer_fault = 0
-    if waits or write.pending == 0:
-        return
+def _complete(write: Unit, wires: Wires, stop: int) -> None:
+    """Do the oldest write."""
+    pending = write.pending
     if not stop:
-        wires.load_writer_fault, wires.load_writer_position = write.fault, write.position
-        if write.enable:
-            wires.load_bytes = write.bytes
-        if write.last and write.fault == 0:
+        wires.load_writer_fault = pending >> FAULT & MOST_FAULTS
+        wires.load_writer_position = write.position
+        if pending & WRITES:
+            wires.load_bytes = pending >> BYTES
+        if pending & LAST and wires.load_writer_fault == 0:
             write.ended, write.ended_of = 1, write.position
-    write.pending, write.enable, write.last = write.back, write.back_enable, write.back_last
-    write.bytes, write.fault = write.back_bytes, write.back_fault
-    write.position, write.at = write.back_position, write.back_at
+    write.pending, write.position, write.at = write.back, write.back_position, write.back_at
     write.back = 0
 
 
 @inline
 def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) -> None:
     """Take the first step with its beat, and queue the write."""
-    if write.first_data and not beat_here:
+    first = write.first
+    if first & DATA and not beat_here:
         wires.load_wait_memory = 1
         return
     if not has_room:
         return
-    fault = 0
-    if write.first_data and error:
-        fault = READ_ERROR
-    if write.first_outside:
-        fault = INDEX
-    if write.first_data and write.first_ends:
-        wires.beat_taken = 1
-    write.back_enable, write.back_last = write.first_writes and fault == 0, write.first_last
-    write.back_bytes, write.back_fault = write.first_bytes, fault
-    write.back_position, write.back_at = write.first_of, write.first_at
+    if first & OUTSIDE:
+        first = (first & ~WRITES) | INDEX << FAULT
+    elif first & DATA and error:
+        first = (first & ~WRITES) | READ_ERROR << FAULT
+    wires.beat_taken |= first & ENDS
     if write.pending:
-        write.back = 1
+        write.back, write.back_position, write.back_at = first, write.first_of, write.first_at
     else:
-        write.pending, write.enable, write.last = 1, write.back_enable, write.back_last
-        write.bytes, write.fault = write.back_bytes, write.back_fault
-        write.position, write.at = write.back_position, write.back_at
-    write.steps -= 1
-    _move_up(write)
+        write.pending, write.position, write.at = first, write.first_of, write.first_at
+    write.first, write.first_of, write.first_at = write.second, write.second_of, write.second_at
+    write.second = 0
 
 
 @inline
-def _enqueue_step(write: Unit, steps: Unit, box: Settings, bus_bytes: int) -> bool:
+def _enqueue_step(write: Unit, steps: Unit, wires: Wires, box: Settings, bus_bytes: int) -> bool:
     """Enqueue the next step. Returns whether it is the last one of its load."""
-    writes = box.no_tiles == 0
-    data = writes and steps.section == MIDDLE and steps.run == BODY
-    moved = packing.tiles_moved(steps, box) if data else 1
-    write.second_writes, write.second_data = writes, data
-    write.second_ends = data and packing.ends_beat(steps, box)
-    write.second_outside = (box.inside == 0 and writes
-                            and packing.is_outside(steps, box, moved))
-    write.second_bytes = (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) if data else 0
-    write.second_of, write.second_at = steps.of, steps.at
-    last = not writes or _advance(steps, box, data, moved, bus_bytes)
-    write.second_last = last
-    if write.steps == 0:
-        _move_up(write)
-    write.steps += 1
+    entry, last, of, at = THERE, True, steps.of, steps.at
+    if box.no_tiles == 0:
+        data, moved, lane = steps.section == MIDDLE and steps.run == BODY, 1, steps.lane
+        entry |= WRITES
+        if data:
+            moved = packing.tiles_moved(steps, box)
+            entry |= DATA | (ENDS if packing.ends_beat(steps, box) else 0)
+            entry |= (moved * box.tile_bytes if box.lanes > 1 else bus_bytes) << BYTES
+        if box.inside == 0:
+            wires.hard = 1
+            entry |= OUTSIDE if packing.is_outside(steps, box, moved) else 0
+        wires.load_moved, wires.load_stride = moved, moved if data else box.parts
+        last = _advance(steps, wires, box, data, moved, bus_bytes)
+        wires.toggled |= lane ^ steps.lane
     if last:
+        entry |= LAST
         steps.begun = 0
-        steps.turns += 1
+        wires.hard = 1
+    if write.first == 0:
+        write.first, write.first_of, write.first_at = entry, of, at
+    else:
+        write.second, write.second_of, write.second_at = entry, of, at
     return last
 
 
 @inline
-def _move_up(write: Unit) -> None:
-    """The second step becomes the first."""
-    write.first_writes, write.first_data = write.second_writes, write.second_data
-    write.first_ends, write.first_last = write.second_ends, write.second_last
-    write.first_bytes, write.first_outside = write.second_bytes, write.second_outside
-    write.first_of, write.first_at = write.second_of, write.second_at
-
-
-@inline
-def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) -> bool:
+def _advance(steps: Unit, wires: Wires, box: Settings, data: int, moved: int,
+             bus_bytes: int) -> bool:
     """Advance to the next step. Returns whether this was the last one."""
     run_ends = steps.left == moved
     steps.left -= moved
@@ -149,7 +148,7 @@ def _advance(steps: Unit, box: Settings, data: int, moved: int, bus_bytes: int) 
         steps.at += box.parts
     if not run_ends:
         return False
-    steps.turns += 1
+    wires.hard = 1
     if steps.run != _last(box.left, box.tiles, box.right):
         _set_run(steps, box, BODY if steps.run == LEFT and box.tiles else RIGHT)
         return False
@@ -178,7 +177,6 @@ def _end_row(steps: Unit, box: Settings, bus_bytes: int) -> bool:
 @inline
 def _begin(steps: Unit, box: Settings, bus_bytes: int) -> None:
     steps.begun = 1
-    steps.turns += 1
     steps.planes_left = box.planes
     _begin_plane(steps, box, box.sram * box.parts, box.offset, bus_bytes)
 

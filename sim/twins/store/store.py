@@ -18,8 +18,8 @@ AWAITED = 128               # length of the list; at most `writes_in_flight` + 2
 
 # The list of pending responses: the instruction of each burst, whether it is the last of its store
 # and whether it stands for an empty box.
-REGISTERS = Registers(same=("fault", "queue", "reading", "awaited", "head"),
-                      noted=("fault_position",),
+REGISTERS = Registers(same=("fault",),
+                      noted=("queue", "reading", "awaited", "head", "fault_position"),
                       storage={"of": AWAITED, "last": AWAITED, "no_bytes": AWAITED})
 
 
@@ -33,6 +33,7 @@ def answers_ready(store: Unit) -> bool:
 def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
     """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
+    wires.store_moved = 0
     if not (burst_walker.is_busy(walker) or store.awaited or store_reader.is_busy(machine)):
         return _rest(machine, wires, code)
     stop = machine.control.halt != 0 or store.fault != 0
@@ -49,7 +50,8 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     taken = _request(machine, wires, config, stop, awaits)
     if taken:
         _await(store, walker)
-    burst_walker.step(walker, code, config.bus_bytes, taken, stop, True)
+        wires.hard = 1
+    burst_walker.step(walker, wires, code, config.bus_bytes, taken, stop, True)
     if started >= 0:
         burst_walker.take(walker, started, code[started])
     finished = store_reader.step(machine, wires, code, config, positions, stop, awaits)
@@ -73,7 +75,7 @@ def _rest(machine: Machine, wires: Wires, code: Code) -> int:
     wires.store_busy = wires.store_wait = wires.store_wait_memory = wires.store_bytes = 0
     wires.store_granted = wires.store_offers = 0
     wires.store_end = -1
-    beats.ends_3_ago = beats.ends_2_ago = beats.ends_1_ago = 0
+    beats.ended = 0
     if commands.ready == 0 or machine.control.halt or store.fault:
         return -1
     wires.store_wait = tokens.missing_tokens(machine.tokens, STORE, commands.wait)
@@ -97,6 +99,7 @@ def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool
         wires.store_end = store.of[head]
     store.awaited -= 1
     store.head = (head + 1) & AWAITED - 1
+    wires.hard = 1
     return badly, store.of[head], awaits
 
 

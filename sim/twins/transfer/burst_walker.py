@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....isa.faults import Fault
-from ..record_types import Code, Settings, Unit
+from ..record_types import Code, Settings, Unit, Wires
 from ..registers import Registers, inline
 
 GRID_BITS = 6               # bursts are split at multiples of 64 beats
@@ -13,9 +13,7 @@ ALIGNMENT, ADDRESS = int(Fault.ALIGNMENT), int(Fault.ADDRESS)
 # A box is held at one of its rows; the row before it is being split. `position` and `cut_position`
 # are the instructions of the box and of the row, `here` and `last_beat` beats of the window,
 # `cause` is the fault of the row. Up to two `bursts` wait to be sent: the front and the back one.
-# `changes` counts the cycles in which any of them changed.
-REGISTERS = Registers(same=("changes",),
-                      noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
+REGISTERS = Registers(noted=("cutting", "held", "here", "last_beat", "final", "no_bytes",
                              "cut_position", "cause", "position", "rows_left", "planes_left",
                              "row_start", "plane_start", "bursts", *(
                                  f"{place}_{name}" for place in ("front", "back") for name in
@@ -65,26 +63,28 @@ def beats(walker: Unit) -> int:
 
 
 @inline
-def step(walker: Unit, code: Code, bus_bytes: int, taken: int, stop: int,
+def step(walker: Unit, wires: Wires, code: Code, bus_bytes: int, taken: int, stop: int,
          keeps_empty: bool) -> None:
     """`taken`: the front burst is sent. `keeps_empty`: empty boxes are enqueued too."""
     if stop:
         return
-    ends = ends_row(walker)
-    cuts = walker.cutting != 0 and walker.cause == 0 and walker.bursts != PLACES
-    hand_over = walker.held != 0 and (walker.cutting == 0 or (cuts and ends))
-    walker.changes += taken or cuts or hand_over
+    cutting, ends = walker.cutting != 0, True
+    cuts = cutting and walker.cause == 0 and walker.bursts != PLACES
+    if not (taken or cuts or (walker.held != 0 and not cutting)):
+        return
+    wires.hard = 1
     if taken:
         walker.bursts -= 1
         walker.front_of, walker.front_address = walker.back_of, walker.back_address
         walker.front_beats, walker.front_last = walker.back_beats, walker.back_last
         walker.front_empty = walker.back_empty
     if cuts:
+        ends = ends_row(walker)
         if keeps_empty or walker.no_bytes == 0:
             _enqueue_burst(walker, code[walker.cut_position].base + walker.here * bus_bytes, ends)
         walker.cutting = not ends
         walker.here = (walker.here >> GRID_BITS) + 1 << GRID_BITS
-    if hand_over:
+    if walker.held and (not cutting or (cuts and ends)):
         _hand_over(walker, code[walker.position], bus_bytes)
 
 
@@ -127,7 +127,6 @@ def _hand_over(walker: Unit, box: Settings, bus_bytes: int) -> None:
 @inline
 def take(walker: Unit, position: int, box: Settings) -> None:
     """Take a new box, when none is held."""
-    walker.changes += 1
     walker.held, walker.position = 1, position
     walker.planes_left, walker.rows_left = box.planes, box.rows
     walker.plane_start = walker.row_start = box.offset

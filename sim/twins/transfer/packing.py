@@ -9,9 +9,8 @@ from __future__ import annotations
 from ..record_types import Settings, Unit
 from ..registers import PER_BEAT, Registers, inline
 
-# The registers that LOAD and STORE share; `of` is the instruction, and `turns` counts beginnings
-# and ends of runs.
-REGISTERS = Registers(same=("turns", "lane"),
+# The registers that LOAD and STORE share; `of` is the instruction.
+REGISTERS = Registers(same=("lane",),
                       falling={"left": PER_BEAT}, moving=("at",),
                       noted=("begun", "of", "run", "section", "rows_left", "planes_left",
                              "plane_at", "row_at", "plane_place", "row_place"))
