@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ...isa.config import Config
 from ...isa.program import Program
 from ..errors import CompileError
 from ..nest.nest import DMA, Marked, Nest, Statement
+from ..nest.perfect_loops import MismatchError, PerfectLoops
 from ..nest.verify_nest import verify_nest
 from ..schedule.lower import lower
 from ..schedule.schedule import Schedule
 from .emission.emit import emit
-from .selection.form_transfers import form_marked, form_transfers
-from .selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics
-from .selection.tensorize import tensorize, tensorize_marked
+from .selection.form_transfers import form_marked, form_perfect, form_transfers
+from .selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
+from .selection.tensorize import match, tensorize, tensorize_marked
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Transfers and intrinsics in the place of marked loops."""
+
+    intrinsics: Intrinsics
+
+    def convert(self, marked: Marked) -> Statement:
+        """Of any loops; refuses those that are none."""
+        return (form_marked(marked) if marked.intrinsic == DMA
+                else tensorize_marked(marked, self.intrinsics))
+
+    def convert_perfect(self, intrinsic: str, loops: PerfectLoops, *,
+                        starts: bool) -> Statement | None:
+        """Of loops around one assignment; None for those that are none."""
+        try:
+            return form_perfect(loops) if intrinsic == DMA else match(
+                loops, find_intrinsic(intrinsic, self.intrinsics), starts=starts)
+        except MismatchError:
+            return None
 
 
 def lower_to_intrinsics(plan: Schedule, config: Config,
@@ -22,12 +45,8 @@ def lower_to_intrinsics(plan: Schedule, config: Config,
     """The nest of a schedule, all of it transfers and intrinsics. `intrinsics` are those besides
     the accelerator's own."""
     known = collect_intrinsics(config, intrinsics)
-
-    def convert(marked: Marked) -> Statement:
-        return form_marked(marked) if marked.intrinsic == DMA else tensorize_marked(marked, known)
-
     try:
-        nest = form_transfers(lower(plan, convert))
+        nest = form_transfers(lower(plan, Selection(known)))
         verify_nest(nest)
     except CompileError:
         nest = lower_step_by_step(plan, known)     # says what is wrong first, by what comes first

@@ -79,17 +79,21 @@ class Affine:
 
     def expression(self) -> Expression:
         """The form as an index. It is what `simplify_index` gives, and remembers its form."""
+        if not self.terms:
+            return Constant(self.constant) if self.constant else ZERO
         result: Expression | None = Constant(self.constant) if self.constant else None
         for axis, coefficient in self.terms.items():
             term = axis if coefficient == 1 else Binary("*", axis, Constant(coefficient))
             result = term if result is None else Binary("+", result, term)
-        if result is None:
-            return Constant(0)
+        assert result is not None, "there are terms"
         if isinstance(result, Binary):
             result.__dict__[FORM] = self
             result.__dict__[SIMPLE] = True
             result.__dict__[AXES] = tuple(self.terms)
         return result
+
+
+ZERO = Constant(0)
 
 
 def affine(expression: Expression) -> Affine | None:
@@ -112,6 +116,8 @@ def affine(expression: Expression) -> Affine | None:
 def affine_at(index: Expression, values: Mapping[Axis, Expression]) -> Affine | None:
     """The affine form of an index whose axes have values, without building the index. None if it
     is not a sum of axes times constants, or a value is not affine."""
+    if isinstance(index, Axis):             # as most indices are
+        return affine(values.get(index, index))
     if not _is_sum(index):
         return None
     form = affine(index)

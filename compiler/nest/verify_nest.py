@@ -303,11 +303,10 @@ def _are_inside(statement: Statement, regions: tuple[Region, ...], place: _Place
             return False
         for start, count, extent in zip(region.start, region.extents, buffer.shape, strict=True):
             form = affine(start) if is_simple(start) else None
-            if form is None or count < 1:
+            if form is None or count < 1 or (form.terms and not form.terms.keys() <= axes):
                 return False
-            low, high = form.range()
-            if not form.terms.keys() <= axes or (
-                    low >= extent or high + count <= 0 if may_be_cut
+            low, high = form.range() if form.terms else (form.constant, form.constant)
+            if (low >= extent or high + count <= 0 if may_be_cut
                     else low < 0 or high + count > extent):
                 return False
     return True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from numpy import iinfo
 
@@ -23,6 +24,7 @@ from ..expression.expression import (
     walk,
 )
 from ..expression.functions import fused_multiply_add
+from ..expression.intervals import conjuncts
 from ..expression.rewrite import rewrite, substitute
 from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import (
@@ -39,6 +41,7 @@ from ..nest.nest import (
     When,
     make_sequence,
 )
+from ..nest.perfect_loops import PerfectLoops
 from .plain_copies import copy_part, is_load, source_of
 from .regions import Part, boxes_read, covering, extend_along, whole_tensor
 from .schedule import Schedule
@@ -46,28 +49,38 @@ from .sliding import new_part, ring_copies, slide_of
 from .stage import Stage
 from .stage_loops import Frame, frame_of, frames_of
 
-Convert = Callable[[Marked], Statement]
+
+class Converter(Protocol):
+    """Makes something of marked loops."""
+
+    def convert(self, marked: Marked) -> Statement: ...
+
+    def convert_perfect(self, intrinsic: str, loops: PerfectLoops, *,
+                        starts: bool) -> Statement | None:
+        """The same for loops around one assignment, which are not built; None if there is
+        something wrong with them, and `convert` says what."""
 
 
 @dataclass
 class Lowering:
     """What is known while a schedule is lowered."""
 
-    convert: Convert | None = None                  # what stands in the place of marked loops
+    converter: Converter | None = None              # what stands in the place of marked loops
     buffers: dict[Tensor, Buffer] = field(default_factory=dict)
     parts: dict[Tensor, Part] = field(default_factory=dict)     # that buffers hold
     slides: dict[Tensor, Slide] = field(default_factory=dict)
     stages: dict[Tensor, Stage] = field(default_factory=dict)
     bodies: dict[Tensor, Expression] = field(default_factory=dict)
     read: dict[Tensor, set[Tensor]] = field(default_factory=dict)       # by each of these bodies
+    frames: dict[Tensor, Frame] = field(default_factory=dict)   # that nobody has taken yet
     inside: dict[tuple[Stage, Axis], list[Stage]] = field(default_factory=dict)
     above: dict[Tensor, Stage] = field(default_factory=dict)    # computed in place of a tensor
 
 
-def lower(schedule: Schedule, convert: Convert | None = None) -> Nest:
+def lower(schedule: Schedule, converter: Converter | None = None) -> Nest:
     """The nest that computes a schedule's outputs as its stages say. Marked loops stay as they are,
-    or become what `convert` makes of them: that takes less time than to look for them later."""
-    state = Lowering(convert)
+    or become what a converter makes of them: that takes less time than to look for them later."""
+    state = Lowering(converter)
     stages = [stage for stage in schedule.stages.values() if not stage.inlined]
     for stage in stages:
         stage.check_mark()
@@ -162,10 +175,12 @@ def _produce(state: Lowering, stage: Stage) -> Statement:
     part = state.parts[stage.tensor]
     if stage.tensor in state.slides:
         part = new_part(part, state.slides[stage.tensor])
-    load = _load(state, stage, part) if state.convert is not None and is_load(stage) else None
+    load = _load(state, stage, part) if state.converter is not None and is_load(stage) else None
     if load is not None:
         return load
-    frames = frames_of(stage, part, state.bodies[stage.tensor])
+    known = state.frames.pop(stage.tensor, None)
+    frames = [known] if known is not None and known.part is part and not stage.border else (
+        frames_of(stage, part, state.bodies[stage.tensor]))
     leaves = stage.leaves
     first = next((place for place, axis in enumerate(leaves) if axis.reduces), len(leaves))
     return make_sequence(*(_loops(state, frame, 0, first) for frame in frames))
@@ -182,7 +197,32 @@ def _load(state: Lowering, stage: Stage, part: Part) -> Statement | None:
 
 
 def _convert(state: Lowering, marked: Marked) -> Statement:
-    return marked if state.convert is None else state.convert(marked)
+    return marked if state.converter is None else state.converter.convert(marked)
+
+
+def _convert_perfect(state: Lowering, intrinsic: str, axes: list[Axis], guards: list[Expression],
+                     assign: Assign, kinds: Mapping[Axis, LoopKind], *,
+                     starts: bool = False) -> Statement | None:
+    """What marked loops around one assignment become, if that is known without the loops."""
+    if state.converter is None:
+        return None
+    threads = [axis for axis in axes if kinds.get(axis) == LoopKind.THREADS]
+    conditions = [each for guard in guards for each in conjuncts(guard)]
+    return state.converter.convert_perfect(
+        intrinsic, PerfectLoops(axes, threads, conditions, assign), starts=starts)
+
+
+def _mark(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
+    """The loops from a marked one inwards, or what they become."""
+    assert frame.intrinsic is not None
+    stage, leaves, found = frame.stage, frame.stage.leaves[place:], None
+    begins_inside = isinstance(frame.body, Reduction) and first_reduction > place
+    if not begins_inside and not any((stage, axis) in state.inside for axis in leaves):
+        kinds = {frame.axes[axis]: kind for axis, kind in stage.kinds.items()}
+        found = _convert_perfect(state, frame.intrinsic[1], [frame.axes[each] for each in leaves],
+                                 frame.guards, _assign(state, frame), kinds)
+    return found or _convert(state, Marked(
+        frame.intrinsic[1], _plain_loop(state, frame, place, first_reduction)))
 
 
 def _loops(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
@@ -203,8 +243,7 @@ def _loop(state: Lowering, frame: Frame, place: int, first_reduction: int) -> St
         outside = [guard for guard in frame.guards if not _has_axis(guard, tile)]
         inner = frame if not outside else replace(
             frame, guards=[each for each in frame.guards if each not in outside])
-        marked = _convert(state, Marked(frame.intrinsic[1],
-                                        _plain_loop(state, inner, place, first_reduction)))
+        marked = _mark(state, inner, place, first_reduction)
         return When(both(*outside), marked) if outside else marked
     return _plain_loop(state, frame, place, first_reduction)
 
@@ -250,7 +289,9 @@ def _required_part(state: Lowering, frame: Frame, tensor: Tensor, within: set[Ax
             part = _required_part(state, frame, reader, within, known)
             if reader in state.slides:
                 part = new_part(part, state.slides[reader])
-            inner = frame_of(stage, part, body)
+            inner = state.frames.get(reader)
+            if inner is None or inner.part is not part:
+                inner = state.frames[reader] = frame_of(stage, part, body)
             boxes += boxes_read(tensor, body, inner.values, set(inner.axes.values()))
     if not boxes:
         raise CompileError(f"{tensor.name} is computed in a loop of {frame.stage}, which does not "
@@ -280,9 +321,9 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     guards = [substitute(guard, dict(renamed)) for guard in frame.guards
               if not _reduces(guard)]
     assert isinstance(target, Access)
-    statement: Statement = Assign(target, _identity(body))
+    statement = Assign(target, _identity(body))
     if frame.intrinsic is None:
-        guarded = When(both(*guards), statement) if guards else statement
+        guarded: Statement = When(both(*guards), statement) if guards else statement
         kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
                  if frame.axes[axis] in renamed}
         return _wrap_in_loops(guarded, list(renamed.values()), kinds)
@@ -292,8 +333,10 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     outside = [new for old, new in renamed.items() if old not in tile]
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
-    inner = When(both(*near), statement) if near else statement
-    mark = _convert(state, Marked(frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
+    inner: Statement = When(both(*near), statement) if near else statement
+    mark = _convert_perfect(state, frame.intrinsic[1], within, near, statement, {},
+                            starts=True) or _convert(state, Marked(
+        frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
     kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
              if frame.axes[axis] in renamed}
     return _wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
@@ -334,6 +377,11 @@ def _target(state: Lowering, frame: Frame) -> Access:
 
 
 def _innermost(state: Lowering, frame: Frame) -> Statement:
+    statement = _assign(state, frame)
+    return When(both(*frame.guards), statement) if frame.guards else statement
+
+
+def _assign(state: Lowering, frame: Frame) -> Assign:
     body = frame.body
     target = _target(state, frame)
     value = body.value if isinstance(body, Reduction) else body
@@ -341,8 +389,7 @@ def _innermost(state: Lowering, frame: Frame) -> Statement:
     if isinstance(body, Reduction):
         result = (_multiply_add(result, target) if frame.stage.multiplies_and_adds
                   else binary(body.combiner, target, result))
-    statement: Statement = Assign(target, result)
-    return When(both(*frame.guards), statement) if frame.guards else statement
+    return Assign(target, result)
 
 
 def _multiply_add(product: Expression, target: Access) -> Expression:
@@ -366,7 +413,7 @@ def _read(state: Lowering, expression: Expression,
         form, begin = affine_at(index, values), affine(start)
         if form is None or begin is None:
             return simplify_index(rewrite(index, change) - start)
-        if not begin.terms and begin.constant == 0:         # as in all that is whole
-            return form.expression()
-        return (form + begin.times(-1)).expression()
+        if begin.terms or begin.constant:       # not all of a tensor, from its beginning
+            form += begin.times(-1)
+        return form.expression()
     return rewrite(expression, change)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..expression.affine import Affine, affine, affine_at
+from ..expression.affine import ZERO, Affine, affine, affine_at
 from ..expression.elements import elements_in
 from ..expression.expression import Axis, Element, Expression
 from ..expression.rewrite import substitute
@@ -25,7 +25,7 @@ class Part:
 
 
 def whole_tensor(tensor: Tensor) -> Part:
-    return Part(tuple(Affine().expression() for _ in tensor.shape), tensor.shape)
+    return Part((ZERO,) * len(tensor.shape), tensor.shape)
 
 
 def extend_along(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:

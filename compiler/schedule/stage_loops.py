@@ -18,6 +18,7 @@ class Frame:
     """The loops of a stage, sized for the part that is computed."""
 
     stage: Stage
+    part: Part
     axes: dict[Axis, Axis]              # of the schedule → of this nest
     values: dict[Axis, Expression]      # of the tensor's axes, in terms of loops
     local: dict[Axis, Expression]       # the same, from the start of the part
@@ -75,7 +76,8 @@ def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     for axis in stage.tensor.reduce_axes:
         values[axis] = local.get(axis, axes[axis])
     counted = {axis: local.get(axis, axes[axis]) for axis in stage.tensor.axes}
-    return Frame(stage, axes, values, counted, list(dict.fromkeys(guards)), body, stage.intrinsic)
+    return Frame(stage, part, axes, values, counted, list(dict.fromkeys(guards)), body,
+                 stage.intrinsic)
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:

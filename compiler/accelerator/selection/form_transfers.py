@@ -38,7 +38,7 @@ from ...nest.nest import (
     statements_of,
     with_children,
 )
-from .perfect_loops import MismatchError, perfect
+from ...nest.perfect_loops import MismatchError, PerfectLoops, perfect
 
 Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient × axis >= 0
 
@@ -54,7 +54,7 @@ def _rewrite_statement(statement: Statement) -> Statement:
     if isinstance(statement, Marked):
         return form_marked(statement) if statement.intrinsic == DMA else statement
     try:
-        return _transfer(statement)
+        return _transfer(perfect(statement))
     except MismatchError:
         children = tuple(_rewrite_statement(child) for child in statement.children())
         return with_children(statement, children) if children else statement
@@ -66,7 +66,7 @@ def form_marked(marked: Marked) -> Statement:
     formed = _rewrite_statement(marked.body)
     try:
         if not all(isinstance(each, Loop | When | Copy) for each in statements_of(formed)):
-            _transfer(_thread_body(marked.body))         # says why not
+            _transfer(perfect(_thread_body(marked.body)))        # says why not
         for each in statements_of(formed):
             if isinstance(each, Copy):
                 _check_way(each.target.buffer.scope, each.source.buffer.scope)
@@ -93,9 +93,18 @@ def _check_way(target: Scope, source: Scope) -> None:
                             f"{', '.join(scope.value for scope in ways)} can")
 
 
-def _transfer(statement: Statement) -> Statement:
+def form_perfect(loops: PerfectLoops) -> Statement:
+    """The transfer that loops around one assignment are. Raises MismatchError with the reason if
+    they are not one that there is."""
+    formed = _transfer(loops)
+    copy = formed.body if isinstance(formed, When) else formed
+    assert isinstance(copy, Copy), "loops around one assignment have nothing else inside"
+    _check_way(copy.target.buffer.scope, copy.source.buffer.scope)
+    return formed
+
+
+def _transfer(found: PerfectLoops) -> Statement:
     """The copy that some loops are. Raises MismatchError with the reason if they are not one."""
-    found = perfect(statement)
     if found.threads:
         raise MismatchError(f"iterations of {found.threads[0]} are virtual threads, which make a "
                             f"transfer each")

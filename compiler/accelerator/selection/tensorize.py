@@ -40,8 +40,8 @@ from ...nest.nest import (
     Statement,
     with_children,
 )
+from ...nest.perfect_loops import MismatchError, PerfectLoops, perfect
 from .intrinsic import Intrinsic, Intrinsics, find_intrinsic
-from .perfect_loops import MismatchError, perfect
 
 
 def tensorize(nest: Nest, intrinsics: Intrinsics) -> Nest:
@@ -58,8 +58,9 @@ def _tensorize(statement: Statement, intrinsics: Intrinsics) -> Statement:
 
 def tensorize_marked(marked: Marked, intrinsics: Intrinsics) -> Statement:
     """The intrinsic that marked loops must be."""
+    intrinsic = find_intrinsic(marked.intrinsic, intrinsics)
     try:
-        return match(marked, find_intrinsic(marked.intrinsic, intrinsics))
+        return match(perfect(marked.body), intrinsic, starts=marked.starts)
     except MismatchError as reason:
         raise CompileError(f"these loops are not {marked.intrinsic}: {reason}") from None
 
@@ -73,9 +74,8 @@ class Unifier:
     tiles: dict[Tensor, Access] = field(default_factory=dict)
 
 
-def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
+def match(found: PerfectLoops, intrinsic: Intrinsic, *, starts: bool) -> Invoke | Start:
     """Unify marked loops with an intrinsic. Raises MismatchError with the reason."""
-    found = perfect(marked.body)
     loops, assign = found.axes, found.assign
     if found.conditions:
         raise MismatchError(f"{assign.target} is computed only where {both(*found.conditions)}; "
@@ -83,7 +83,7 @@ def match(marked: Marked, intrinsic: Intrinsic) -> Invoke | Start:
     unifier = Unifier(intrinsic)
     tensor = intrinsic.tensor
     _tile(unifier, Element(tensor, tensor.axes), assign.target)
-    if marked.starts:
+    if starts:
         first = _first_value(assign)
         _check_all_used(loops, [unifier.axes[axis] for axis in tensor.axes])
         return Start(intrinsic.name, _region(unifier, tensor, loops), first)

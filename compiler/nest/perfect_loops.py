@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...expression.expression import Axis, Expression
-from ...expression.intervals import conjuncts
-from ...nest.nest import Assign, Loop, LoopKind, Statement, When
+from ..expression.expression import Axis, Expression
+from ..expression.intervals import conjuncts
+from .nest import Assign, Loop, LoopKind, Statement, When
 
 
 class MismatchError(Exception):
@@ -14,19 +14,13 @@ class MismatchError(Exception):
 
 
 class PerfectLoops(NamedTuple):
-    """Loops from the outside in, the conditions inside them, and the assignment inside these."""
+    """The axes of loops from the outside in, those of them that are virtual threads, the conditions
+    inside the loops, and the assignment inside these."""
 
-    loops: list[Loop]
+    axes: list[Axis]
+    threads: list[Axis]
     conditions: list[Expression]
     assign: Assign
-
-    @property
-    def axes(self) -> list[Axis]:
-        return [loop.axis for loop in self.loops]
-
-    @property
-    def threads(self) -> list[Axis]:
-        return [loop.axis for loop in self.loops if loop.kind == LoopKind.THREADS]
 
 
 def perfect(statement: Statement) -> PerfectLoops:
@@ -39,7 +33,9 @@ def perfect(statement: Statement) -> PerfectLoops:
     if isinstance(statement, When):
         conditions = list(conjuncts(statement.condition))
         statement = statement.body
+    axes = [loop.axis for loop in loops]
     if not isinstance(statement, Assign):
-        raise MismatchError(f"inside the loops over {', '.join(loop.axis.name for loop in loops)} "
+        raise MismatchError(f"inside the loops over {', '.join(axis.name for axis in axes)} "
                             f"is more than one assignment; mark a loop inside them")
-    return PerfectLoops(loops, conditions, statement)
+    return PerfectLoops(axes, [loop.axis for loop in loops if loop.kind == LoopKind.THREADS],
+                        conditions, statement)
