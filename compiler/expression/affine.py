@@ -10,8 +10,8 @@ from .elements import AXES
 from .expression import INDEX, Axis, Binary, Constant, Expression
 from .nodes import SUMS
 
-# What a node remembers: its form, that it is the shortest, and whether it is a sum.
-FORM, SIMPLE, SUM = "affine", "simple", "sum"
+# What a node remembers: its form, that it is the shortest, whether it is a sum, and its margin.
+FORM, SIMPLE, SUM, MARGIN = "affine", "simple", "sum", "margin"
 
 
 @dataclass(slots=True)
@@ -180,11 +180,18 @@ def _divide(operator: str, left: Affine, right: Affine) -> Affine | None:
 def margin(condition: Expression) -> Affine | None:
     """By how much a comparison holds: it does where this is not negative. None for anything but
     < and <= between affine indices."""
+    known: dict[str, Affine | None] = condition.__dict__
+    if MARGIN not in known:
+        known[MARGIN] = _margin(condition)
+    return known[MARGIN]
+
+
+def _margin(condition: Expression) -> Affine | None:
     match condition:
         case Binary(operator="<" | "<="):
             left, right = affine(condition.left), affine(condition.right)
             if left is not None and right is not None:
-                return right + left.times(-1) + Affine(-(condition.operator == "<"))
+                return Affine(-(condition.operator == "<")) + right + left.times(-1)
     return None
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ...base.arrays import Array
 from ..errors import CompileError
-from .nodes import Expression, as_expression, walk
+from .nodes import Binary, Expression, as_expression, walk
 from .scalars import INDEX, check_integer
 
 ELEMENTS, AXES = "elements", "axes"     # what a node remembers them as
@@ -87,7 +87,11 @@ def axes_in(expression: Expression) -> tuple[Axis, ...]:
     """The axes in an expression, from the outside in; found once for every node."""
     known: dict[str, tuple[Axis, ...]] = expression.__dict__
     if AXES not in known:
-        known[AXES] = tuple([node for node in walk(expression) if isinstance(node, Axis)])
+        if isinstance(expression, Binary):      # whose sides mostly know theirs
+            left, right = axes_in(expression.left), axes_in(expression.right)
+            known[AXES] = tuple(dict.fromkeys((*left, *right))) if left and right else left or right
+        else:
+            known[AXES] = tuple([node for node in walk(expression) if isinstance(node, Axis)])
     return known[AXES]
 
 

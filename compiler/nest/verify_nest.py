@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import CompileError
-from ..expression.affine import affine, is_simple
+from ..expression.affine import affine, is_simple, margin
 from ..expression.expression import (
     BOOL,
     FLOATS,
@@ -29,7 +29,7 @@ from ..expression.expression import (
     Select,
     walk,
 )
-from ..expression.intervals import Interval, Known, interval_of
+from ..expression.intervals import Interval, Known, conjuncts, interval_of
 from .accesses import Conditions, Touch, intervals_under, touches
 from .listing import Printer
 from .nest import (
@@ -101,7 +101,8 @@ class _Verifier:
             case Allocate():
                 self._allocate(statement, place)
             case When():
-                self._uses(statement, place)
+                if not _is_plain(statement.condition, place):
+                    self._uses(statement, place)
                 conditions = (*place.conditions, statement.condition)
                 known = self._intervals_at(statement, conditions, place)
                 self.visit(statement.body, _Place(place.buffers, place.axes, conditions, known))
@@ -118,8 +119,11 @@ class _Verifier:
             if not place.axes <= self.shared:
                 self.refuse(loop, "a parallel loop is the outermost one, or inside such loops only")
             self.shared.add(loop.axis)
-        self.visit(loop.body, _Place(place.buffers, place.axes | {loop.axis}, place.conditions,
-                                     place.known))
+        axes, body = place.axes | {loop.axis}, loop.body
+        while isinstance(body, Loop) and body.kind == loop.kind == LoopKind.SERIAL and (
+                body.axis not in axes):         # neighbours at once
+            axes, body = axes | {body.axis}, body.body
+        self.visit(body, _Place(place.buffers, axes, place.conditions, place.known))
         if loop.kind in INDEPENDENT and place.known is not None:
             if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:
                 self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
@@ -310,6 +314,12 @@ def _are_inside(statement: Statement, regions: tuple[Region, ...], place: _Place
                     else low < 0 or high + count > extent):
                 return False
     return True
+
+
+def _is_plain(condition: Expression, place: _Place) -> bool:
+    """Whether a condition compares nothing but sums of axes that are there."""
+    rooms = map(margin, conjuncts(condition))
+    return all(room is not None and room.terms.keys() <= place.axes for room in rooms)
 
 
 def _regions(statement: Statement) -> tuple[Region, ...]:

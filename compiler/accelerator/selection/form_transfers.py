@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import CompileError
-from ...expression.affine import Affine, affine, margin
+from ...expression.affine import Affine, affine, margin, simplify_index
 from ...expression.elements import axes_in
 from ...expression.expression import Axis, Cast, Constant, Expression, Select, both
 from ...expression.intervals import conjuncts
@@ -123,8 +123,9 @@ def _transfer(found: PerfectLoops) -> Statement:
     if not conditions and guard is None and _is_inside(assign.target) and _is_inside(source):
         return copy
     in_target, in_source = _bounds_of_access(assign.target), _bounds_of_access(source)
+    axes_inside = set(axes)
     inside = in_target | in_source
-    outer = [each for each in conditions if not any(axis in axes for axis in axes_in(each))]
+    outer = [each for each in conditions if axes_inside.isdisjoint(axes_in(each))]
     bounds = set()
     for each in conditions:
         if each not in outer:
@@ -181,19 +182,24 @@ def _box(access: Access, axes: list[Axis]) -> Region:
         form = affine(index)
         if form is None:
             raise MismatchError(f"{index} in {access.buffer} is not a sum of loops times constants")
-        moving = [axis for axis in axes if form.of(axis)]
+        moving = [axis for axis in form.terms if axis in axes]
+        if not moving:
+            start.append(simplify_index(index))
+            extents.append(1)
+            continue
         if len(moving) > 1:
             raise MismatchError(f"{index} in {access.buffer} moves with {len(moving)} loops, "
                                 f"{' and '.join(map(str, moving))}; a transfer has one loop a "
                                 f"dimension")
-        if any(form.of(axis) != 1 for axis in moving):
-            raise MismatchError(f"{index} in {access.buffer} goes {form.of(moving[0])} elements "
+        axis, = moving
+        if form.terms[axis] != 1:
+            raise MismatchError(f"{index} in {access.buffer} goes {form.terms[axis]} elements "
                                 f"further each time; a transfer takes one after the other")
-        if not used.isdisjoint(moving):
-            raise MismatchError(f"{access} moves along two dimensions with {moving[0]}")
-        used.update(moving)
-        start.append(form.drop_axes(*moving).expression())
-        extents.append(moving[0].extent if moving else 1)
+        if axis in used:
+            raise MismatchError(f"{access} moves along two dimensions with {axis}")
+        used.add(axis)
+        start.append(form.drop_axes(axis).expression())
+        extents.append(axis.extent)
     for axis in axes:
         if axis not in used and axis.extent > 1:
             raise MismatchError(f"{access} is the same for all {axis.extent} of {axis}; mark a "
@@ -204,8 +210,8 @@ def _box(access: Access, axes: list[Axis]) -> Region:
 def _order(access: Access, axes: list[Axis]) -> list[Axis]:
     """The axes that an access steps along, by dimension."""
     forms = [affine(index) for index in access.indices]
-    return [axis for form in forms if form is not None for axis in axes
-            if form.of(axis) and axis.extent > 1]
+    return [axis for form in forms if form is not None for axis in form.terms
+            if axis in axes and axis.extent > 1]
 
 
 def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:

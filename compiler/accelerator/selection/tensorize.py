@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...errors import CompileError
+from ...expression.affine import ZERO
 from ...expression.elements import axes_in
 from ...expression.expression import (
     Axis,
@@ -197,5 +198,5 @@ def _region(unifier: Unifier, tensor: Tensor, loops: list[Axis]) -> Region:
             if axis in loops:
                 raise MismatchError(f"which tile of {access.buffer} it is changes with {axis}, "
                                     f"a loop inside")
-    zeros = (Constant(0),) * dimensions
+    zeros = (ZERO,) * dimensions
     return Region(access.buffer, (*outer, *zeros), (*(1,) * len(outer), *tensor.shape))
