@@ -150,7 +150,7 @@ def _flatten(value: object, words: list[int], kinds: list[object]) -> None:
     if isinstance(value, np.ndarray):
         flags = value.flags
         assert flags.c_contiguous, "a row of elements one after the other"
-        words.append(address_of(value))
+        words.append(address_of(value) if value.size else 0)    # nobody reads there
         words += value.shape
         kinds += value.dtype, value.ndim, flags.writeable
     elif isinstance(value, Bound):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..expression.affine import is_simple
 from ..expression.expression import INDEX, Binary, Expression, Select, walk
 from ..expression.intervals import Interval, Known, conjuncts, implied_intervals
-from .nest import Access, Assign, Copy, Invoke, Region, Start, Statement, When
+from .nest import Access, Assign, Buffer, Copy, Invoke, Region, Start, Statement, When
 
 Conditions = tuple[Expression, ...]
 
@@ -45,6 +45,16 @@ def touches(statement: Statement, conditions: Conditions = ()) -> Iterator[Touch
                 yield from _box(region, conditions, writes=True)
         case Start():
             yield from _box(statement.target, conditions, writes=True)
+
+
+def written_by(statement: Statement) -> Buffer | None:
+    """The buffer that a statement itself writes to, if it does."""
+    match statement:
+        case Assign() | Copy() | Start():
+            return statement.target.buffer
+        case Invoke() if statement.regions:
+            return statement.regions[0].buffer
+    return None
 
 
 def _element(access: Access) -> Region:

@@ -38,6 +38,7 @@ from .interleave_buffers import is_spread, memory_shape
 SCRATCHPADS = {Scope.UOP: Scratchpad.UOP, Scope.INP: Scratchpad.INP, Scope.WGT: Scratchpad.WGT,
                Scope.ACC: Scratchpad.ACC, Scope.OUT: Scratchpad.OUT}
 OPERANDS = 3                # of an operation of the ALU, its result included
+STRIDES = "strides"         # what a buffer remembers them as
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ def strides_of(buffer: Buffer) -> list[int]:
     """From one index of a dimension to the next, in tiles, or in rows or groups of lanes where
     these are addressed; dimensions of the tile or row left out. From group to group, if a dimension
     is interleaved."""
+    known: dict[str, list[int]] = buffer.__dict__
+    if STRIDES not in known:
+        known[STRIDES] = _find_strides(buffer)
+    return [*known[STRIDES]]
+
+
+def _find_strides(buffer: Buffer) -> list[int]:
     leading = memory_shape(buffer)[:-1 if buffer.tile_rows else -TILE_RANK]
     strides = [*accumulate(reversed(leading[1:]), mul, initial=1)][::-1] if leading else []
     if buffer.interleave is None:

@@ -15,7 +15,7 @@ from ...errors import CompileError
 from ...expression.affine import Affine, affine
 from ...expression.expression import Axis, Expression, binary
 from ...expression.intervals import conjuncts
-from ...nest.accesses import touches
+from ...nest.accesses import written_by
 from ...nest.nest import (
     Allocate,
     Buffer,
@@ -284,8 +284,8 @@ def slides_of(nest: Nest) -> Slides:
 def single_writer_buffers(nest: Nest) -> set[Buffer]:
     """Buffers that a single statement of a nest writes: between its visits they stay as they are,
     as long as nobody else needs their place."""
-    writes = Counter(touch.region.buffer for each in statements_of(nest.body)
-                     for touch in touches(each) if touch.writes)
+    written = map(written_by, statements_of(nest.body))
+    writes = Counter(buffer for buffer in written if buffer is not None)
     return {buffer for buffer, count in writes.items() if count == 1}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ....base.errors import ExecutionError
+from ...config import Config
 from ...instructions import SEGMENTS, Buffer, Load, Store
 from ...program import Access, Program, engines_of
 from ...stream import as_bytes, instruction_at
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 NUMBERS = 256               # that the field of a segment can hold
 NO_CONTENT = np.zeros(0, np.uint8)
+CONFIGS = 16                # whose sizes are kept
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,15 @@ def _facts(program: Program) -> Facts:
     sizes[:, :len(segments)] = [[each.size for each in segments],
                                 [each.size if each.access == Access.WRITE else 0
                                  for each in segments]]
-    return Facts(np.array([config.tile_bytes(buffer) for buffer in Buffer], np.int64), sizes[0],
-                 sizes[1], np.zeros(NUMBERS, np.int64), config.inp_groups, config.acc_groups,
-                 config.block_out, config.table_tiles, int(config.has_windows),
-                 int(config.tables > 0), int(config.gemm_out_tiles > 0), 1 << config.wgt_bits - 1)
+    return Facts(_tile_bytes(config), sizes[0], sizes[1], np.zeros(NUMBERS, np.int64),
+                 config.inp_groups, config.acc_groups, config.block_out, config.table_tiles,
+                 int(config.has_windows), int(config.tables > 0), int(config.gemm_out_tiles > 0),
+                 1 << config.wgt_bits - 1)
+
+
+@lru_cache(CONFIGS)
+def _tile_bytes(config: Config) -> npt.NDArray[np.int64]:
+    return np.array([config.tile_bytes(buffer) for buffer in Buffer], np.int64)
 
 
 def _check(program: Program, position: int) -> None:

@@ -7,6 +7,7 @@ large for a number a byte. Compiled with numba.
 """
 
 # No postponed annotations here: numba reads the functions as they are.
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ from .shadow_dram import Sequences
 
 ENGINES = len(Engine)
 WRITES, READS = 0, ENGINES              # a lane is one of these plus an engine
+CONFIGS = 16                            # whose sizes are kept
 
 
 class Shadow(NamedTuple):
@@ -44,15 +46,30 @@ class Shadow(NamedTuple):
     room: Workspace
 
 
-def new_shadow(config: Config) -> Shadow:
-    """A blank shadow: nobody has touched anything, and all micro-ops are zero."""
+class Fixed(NamedTuple):
+    """What is the same for all programs of an accelerator."""
+
+    base: Numbers
+    sizes: Numbers
+    cells: int
+    most_indices: int
+
+
+@lru_cache(CONFIGS)
+def _fixed(config: Config) -> Fixed:
     sizes = np.array([config.tiles(each) for each in Buffer], np.int64)
     most_indices = max(int(sizes.max()), config.tiles(Buffer.WGT) * config.block_out,
                        config.tiles(Buffer.ACC) * config.acc_groups,
                        config.tiles(Buffer.OUT) * config.acc_groups,
                        config.tiles(Buffer.INP) * config.inp_groups)
-    return Shadow(np.cumsum(sizes) - sizes, sizes, np.zeros((len(Buffer), 2 * ENGINES), np.int64),
-                  np.zeros((2 * ENGINES, sizes.sum()), np.int32),
+    return Fixed(np.cumsum(sizes) - sizes, sizes, int(sizes.sum()), most_indices)
+
+
+def new_shadow(config: Config) -> Shadow:
+    """A blank shadow: nobody has touched anything, and all micro-ops are zero."""
+    base, sizes, cells, most_indices = _fixed(config)
+    return Shadow(base, sizes, np.zeros((len(Buffer), 2 * ENGINES), np.int64),
+                  np.zeros((2 * ENGINES, cells), np.int32),
                   np.zeros((MicroOp.size // 2, config.tiles(Buffer.UOP)), np.int32),
                   new_workspace(most_indices))
 
