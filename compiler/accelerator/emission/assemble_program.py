@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -32,6 +33,7 @@ from .interleave_buffers import memory_shape
 
 MICRO_OPS, TABLE_INPUT = "micro_ops", "tables"         # what programs call them
 BYTE = 8                    # bits
+REMEMBERED = 256            # buffers in DRAM
 ENGINES = np.array([-1 if kind is None or kind.engine is None else kind.engine
                     for kind in map(BY_OPCODE.get, range(256))])        # by opcode
 
@@ -47,13 +49,22 @@ class Dram:
 def dram_of(nest: Nest, bits: Mapping[Buffer, int]) -> Dram:
     """Where the buffers of a nest lie in DRAM, given the bits of their elements. Refuses what no
     segment can hold, which should be known before anything is emitted."""
-    segments, tensors = [], []
-    for buffer in (*nest.inputs, *nest.outputs):
-        name = buffer.name.replace(".", "_")
-        access = Access.WRITE if buffer in nest.outputs else Access.READ
-        tensors.append(_tensor(name, buffer, bits[buffer]))
-        segments.append(Segment(name, tensors[-1].size, access))
-    return Dram(tuple(segments), tuple(tensors))
+    found = [_outside(buffer.name, buffer.shape, memory_shape(buffer), buffer.dtype, bits[buffer],
+                      Access.WRITE if buffer in nest.outputs else Access.READ)
+             for buffer in (*nest.inputs, *nest.outputs)]
+    return Dram(tuple([segment for segment, _ in found]), tuple([tensor for _, tensor in found]))
+
+
+@lru_cache(REMEMBERED)
+def _outside(name: str, shape: tuple[int, ...], in_memory: tuple[int, ...], dtype: str, bits: int,
+             access: Access) -> tuple[Segment, Tensor]:
+    """The segment and the tensor of a buffer, which are the same for all schedules of a form."""
+    name = name.replace(".", "_")
+    tensor = Tensor(name, name, 0, in_memory, dtype)
+    if bits < BYTE:                     # how the host sees elements of less: as bytes of tiles
+        size = prod(shape[-TILE_RANK:]) * bits // BYTE
+        tensor = Tensor(name, name, 0, (*shape[:-TILE_RANK], size), "uint8")
+    return Segment(name, tensor.size, access), tensor
 
 
 def program_of(config: Config, dram: Dram, code: Stream, micro_ops: npt.ArrayLike, *,
@@ -98,14 +109,6 @@ def fill_tables(code: Stream, config: Config, tables: int, segment: int) -> Stre
     fills = [Table(table=number, src=first + number * config.table_tiles)
              for number in range(tables)]
     return join([code[:begin], encode([load, *fills]), code[begin:]])
-
-
-def _tensor(name: str, buffer: Buffer, bits: int) -> Tensor:
-    """How the host sees a buffer. Elements of less than a byte are bytes of their tiles."""
-    if bits >= BYTE:
-        return Tensor(name, name, 0, memory_shape(buffer), buffer.dtype)
-    size = prod(buffer.shape[-TILE_RANK:]) * bits // BYTE
-    return Tensor(name, name, 0, (*buffer.shape[:-TILE_RANK], size), "uint8")
 
 
 def _take_turns(code: Stream) -> Stream:
