@@ -54,6 +54,7 @@ from ..packing import (
     weight_operand,
 )
 from ..work import Work
+from .group_products import least_products
 
 MOST_MERGES = 3             # whose schedules are looked at
 WORTH = 0.75                # the part of plain products at which a layout of its own pays
@@ -108,11 +109,11 @@ class GroupedForm(Conv2dForm):
 
     @property
     def work(self) -> Work:
-        """Lanes that other groups fill are not wasted."""
+        """Lanes that other groups fill are not wasted, but no lane sees what another does not."""
         spec, config = self.spec, self.config
         vectors = (blocks_of(spec.images, config.batch) * spec.out_height * spec.out_width
                    * blocks_of(spec.channels_out, config.block_out))
-        return Work(macs=spec.macs, products=blocks_of(spec.macs, config.macs_per_cycle),
+        return Work(macs=spec.macs, products=least_products(spec, spec.groups, config),
                     bytes=convolution_bytes(spec, spec.group_in, config),
                     written=output_bytes(spec), passes=vectors)
 
@@ -255,9 +256,9 @@ class PatchedGroupedForm(PatchedForm, GroupedForm):
 
     @property
     def work(self) -> Work:
-        """Products of numbers, whatever lies in tiles."""
+        """Those of the image, whatever lies in tiles."""
         return replace(super().work,
-                       products=blocks_of(self.image.macs, self.config.macs_per_cycle))
+                       products=least_products(self.image, self.image.groups, self.config))
 
 
 def patched_forms(spec: Grouped, config: Config) -> Iterable[PatchedGroupedForm]:

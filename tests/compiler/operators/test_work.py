@@ -83,7 +83,7 @@ CASES = {
         Work(macs=9 * 16 * 9, products=9 * 2 * 9, bytes=25 * 8 + 16 * 9 + 9 * 16, passes=9 * 2)),
     "grouped": (
         Grouped(height=8, width=8, channels_in=64, channels_out=64, groups=16, kernel=1), base,
-        Work(macs=64 * 64 * 4, products=64 * 64 * 4 // 256, bytes=64 * 64 + 64 * 4 + 64 * 64,
+        Work(macs=64 * 64 * 4, products=64 * 4, bytes=64 * 64 + 64 * 4 + 64 * 64,
              passes=64 * 4)),
     "transposed": (
         Transposed(height=4, width=4, channels_in=16, channels_out=32, kernel=2), base,
