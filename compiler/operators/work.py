@@ -12,6 +12,7 @@ from .cost_model import BURST
 
 BYTE = 8                    # bits
 STALL_CHANCES = 256         # of which `stalls` are those of a channel in a cycle
+LEAST_PARAMETERS = 4 + 4 + 1        # bytes of a channel: bias, multiplier, shift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ class Work:
     passes: int             # vectors that go through the ALU
     written: int = 0        # bytes of the output, of those above
     pairs: int = 0          # passes with two operands in the accumulator
+    parameters: int = 0     # bytes of bias, multiplier and shift, beside those above
 
     def bound(self, config: Config, memory: MemoryTiming) -> Bound:
         """A bank of the accumulator gives one operand a cycle. A program reads its first
@@ -71,7 +73,7 @@ class Work:
         on a shared bus, until one of two channels does not."""
         calm, beat = 1 - memory.stalls / STALL_CHANCES, memory.cycles_per_beat - 1
         read, written = (each / config.bus_bytes for each in (
-            self.bytes - self.written, self.written))
+            self.bytes + self.parameters - self.written, self.written))
         either = 1 - (1 - calm) ** 2
         together = (read + written) * (beat + 1 / either) if memory.shared else 0
         return max(together, read * (beat + 1 / calm), written * (beat + 1 / calm),
@@ -89,6 +91,12 @@ def _cycles_in_flight(beats: float, most: int, latency: int, memory: MemoryTimin
     latency, the cycle of its address, and from its first beat to its last."""
     bursts = beats / BURST
     return (bursts * (latency + 1) + (beats - bursts) * memory.cycles_per_beat) / most
+
+
+def parameter_bytes(channels: int, config: Config) -> int:
+    """Bytes of the parameters of channels, each loaded once, for all rows of a tile: bias and
+    multiplier have 32 bits; a shift can be loaded with 8."""
+    return channels * config.batch * LEAST_PARAMETERS
 
 
 def weight_bytes(count: int, config: Config) -> int:

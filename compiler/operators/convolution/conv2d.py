@@ -30,7 +30,7 @@ from ..packing import (
     weight_operand,
     weight_planes,
 )
-from ..work import Work, rows_read, weight_bytes
+from ..work import Work, parameter_bytes, rows_read, weight_bytes
 from .output_tiles import AluSteps
 from .packed_columns import Convolution, PackedColumns
 
@@ -118,7 +118,8 @@ class Conv2dForm(TensorForm):
         return Work(macs=asked.macs, products=pixels * blocks * spec.kernel[0] * spec.kernel[1]
                     * spec.planes * blocks_of(spec.channels_in, config.block_in),
                     bytes=convolution_bytes(asked, asked.channels_in, config),
-                    written=output_bytes(asked), passes=pixels * blocks)
+                    written=output_bytes(asked), passes=pixels * blocks,
+                    parameters=parameter_bytes(asked.channels_out, config))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

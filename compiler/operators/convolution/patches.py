@@ -32,7 +32,7 @@ from ..description import LARGEST
 from ..form import blocks_of
 from ..layout import Layout, Stage
 from ..packing import PARAMETERS, Array, Operand, parameter_operands, weight_operand
-from ..work import Work
+from ..work import Work, parameter_bytes
 from .conv2d import Conv2d, convolution_bytes, output_bytes, plain_forms
 from .first_layer import WORTH, RearrangedForm, fold_convolution
 from .first_layer import candidates as folds_of
@@ -130,7 +130,8 @@ class PatchedForm(RearrangedForm):
         image = self.image
         return replace(super().work, macs=image.macs, bytes=convolution_bytes(
             image, image.channels_in // groups_of(image), self.config),
-            written=output_bytes(image))
+            written=output_bytes(image),
+            parameters=parameter_bytes(image.channels_out, self.config))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

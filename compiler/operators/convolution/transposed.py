@@ -53,7 +53,7 @@ from ..packing import (
     weights_in_dram,
 )
 from ..program_cache import cached_program
-from ..work import Work, weight_bytes
+from ..work import Work, parameter_bytes, weight_bytes
 from . import all_phases, conv2d
 from .all_phases import AllPhasesForm, Side
 from .conv2d import Conv2d
@@ -225,6 +225,7 @@ class TransposedForm(Form):
         written = spec.images * spec.channels_out * height * width
         return Work(
             macs=spec.macs, passes=sum(pixels) * blocks, written=written,
+            parameters=parameter_bytes(spec.channels_out, config),
             products=sum(map(int.__mul__, pixels, taps)) * blocks * depth,
             bytes=weights + written + spec.images * spec.channels_in * spec.height * spec.width)
 

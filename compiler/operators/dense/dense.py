@@ -56,7 +56,7 @@ from ..packing import (
     unpack_activations,
     weight_operand,
 )
-from ..work import Work, weight_bytes
+from ..work import Work, parameter_bytes, weight_bytes
 from .zero_points import (
     At,
     Correction,
@@ -156,6 +156,7 @@ class DenseForm(TensorForm):
         written = spec.matrices * spec.rows * spec.outputs * self.result_bytes
         return Work(macs=spec.macs, products=vectors * depth + more, written=written,
                     bytes=weights + written + spec.matrices * spec.rows * spec.inputs,
+                    parameters=parameter_bytes(spec.outputs, self.config),
                     passes=vectors * (2 if spec.zeros_weights else 1) + own)
 
     @property

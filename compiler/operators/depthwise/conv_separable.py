@@ -141,7 +141,7 @@ class ConvSeparableForm(TensorForm):
         pixels, deep = rest.height * rest.width, rest.images * rest.channels_in
         outside = first.bytes - deep * pixels if seen == pixels else 0
         return Work(macs=self.spec.macs, bytes=outside + second.bytes - deep * seen,
-                    written=second.written,
+                    written=second.written, parameters=first.parameters + second.parameters,
                     products=first.products // pixels * seen + second.products,
                     passes=first.passes // pixels * seen + second.passes)
 

@@ -40,7 +40,7 @@ from ..packing import (
     weight_operand,
     weights_in_dram,
 )
-from ..work import Work
+from ..work import Work, parameter_bytes
 from .weight_chunks import Chunks, chunks_of
 
 COLUMN = 3                  # the dimension of columns
@@ -104,7 +104,8 @@ class DepthwiseForm(TensorForm):
                   * blocks_of(spec.channels_out, config.block_out))
         return Work(macs=self.asked.macs, products=products,
                     bytes=convolution_bytes(self.asked, 1, config),
-                    written=output_bytes(self.asked), passes=passes)
+                    written=output_bytes(self.asked), passes=passes,
+                    parameters=parameter_bytes(self.asked.channels_out, config))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -53,7 +53,7 @@ from ..packing import (
     unpack_activations,
     weight_operand,
 )
-from ..work import Work
+from ..work import Work, parameter_bytes
 from .group_products import least_products
 
 MOST_MERGES = 3             # whose schedules are looked at
@@ -115,7 +115,8 @@ class GroupedForm(Conv2dForm):
                    * blocks_of(spec.channels_out, config.block_out))
         return Work(macs=spec.macs, products=least_products(spec, spec.groups, config),
                     bytes=convolution_bytes(spec, spec.group_in, config),
-                    written=output_bytes(spec), passes=vectors)
+                    written=output_bytes(spec), passes=vectors,
+                    parameters=parameter_bytes(spec.channels_out, config))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

@@ -46,7 +46,7 @@ from ..packing import (
     unpack_activations,
     weight_operand,
 )
-from ..work import Work, weight_bytes
+from ..work import Work, parameter_bytes, weight_bytes
 from . import depthwise
 from .depthwise import Before, Depthwise, DepthwiseForm
 
@@ -121,7 +121,8 @@ class SeparableForm(DepthwiseForm):
         return Work(macs=spec.macs, products=first.products + pixels * blocks * results,
                     bytes=first.bytes + spec.pixels * (spec.channels_mixed - spec.channels_out)
                     + weight_bytes(weights, config), written=spec.pixels * spec.channels_mixed,
-                    passes=first.passes + pixels * results)
+                    passes=first.passes + pixels * results, parameters=first.parameters
+                    + parameter_bytes(spec.channels_mixed, config))
 
     @property
     def operands(self) -> tuple[Operand, ...]:

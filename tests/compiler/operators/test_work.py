@@ -188,7 +188,22 @@ def test_every_operator_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_the_work_of(name):
     spec, config, expected = CASES[name]
-    assert replace(work_of(spec, config), written=0, pairs=0) == expected
+    assert replace(work_of(spec, config), written=0, pairs=0, parameters=0) == expected
+
+
+@pytest.mark.parametrize(("name", "config", "channels"), [
+    ("resnet 3 × 3", base, 64), ("first layer, folded whole", base, 64),
+    ("depthwise with a multiplier", small, 16), ("grouped", base, 64), ("transposed", base, 32),
+    ("fully connected", replace(base, batch=4), 4 * 33), ("a convolution with a residual", base, 32),
+    ("a depthwise convolution and a pointwise one", base, 64 + 32),
+    ("a convolution before both", base, 64 + 64 + 32), ("rescale", base, 0)])
+def test_parameters_of_channels_are_read_whatever_the_form(name, config, channels):
+    spec = CASES[name][0]
+    forms = operator_of(spec).forms_of(spec, config, alone=True)
+    assert {each.work.parameters for each in forms} == {9 * channels}
+    plain = Work(macs=0, products=0, bytes=7200, written=800, passes=0)
+    more = replace(plain, parameters=800).bound(config, MemoryTiming())
+    assert more.memory == 8000 / config.bus_bytes
 
 
 @pytest.mark.parametrize("name", CASES)
