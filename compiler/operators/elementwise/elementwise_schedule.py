@@ -18,15 +18,19 @@ from ..kernel import Operator
 from .elementwise import Elementwise, flat_forms, form_of
 from .lanewise import LanewiseForm
 
-STEP_START = 40             # cycles that a step costs beside its work
+STEP_START = 40             # cycles that a step costs beside its work,
+LATE = 20                   # and more where operands stay in use until results are there
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """How many tiles are computed at once."""
+    """How many tiles are computed at once. What the ALU computes on the way may have buffers of its
+    own, or lie where operands were: then more tiles fit, and there are fewer instructions, but
+    operands are in use for longer."""
 
     tiles: int
     doubled: bool = True        # two buffers each, so that engines overlap
+    in_place: bool = False
 
 
 def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
@@ -43,6 +47,9 @@ def schedule(form: LanewiseForm, knobs: Knobs) -> Schedule:
         stage = plan[plan.replacement_of(step)]
         stage.scope = Scope.ACC
         stage.compute_at(last, far)
+        if knobs.in_place:
+            stage.compute_in_place(next(each for each in stage.tensor.inputs()
+                                        if each in plan.stages and each.shape == step.shape))
         stage.tensorize(stage.leaves[1], intrinsic.name)
     for tensor, scope in (*((each, Scope.ACC) for each in form.wide), (inside, Scope.OUT)):
         plan[tensor].scope = scope
@@ -59,20 +66,21 @@ def _copies(form: LanewiseForm, knobs: Knobs) -> Column:
 
 
 def largest(form: LanewiseForm) -> Knobs:
-    return Knobs(tiles=form.output.shape[0])
+    return Knobs(tiles=form.output.shape[0], in_place=True)
 
 
 def grids(form: LanewiseForm) -> Iterator[Knobs]:
     """Double buffers are given up only if nothing fits with them."""
     for doubled in (True, False):
-        yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0])), doubled=doubled)
+        yield replace(grid(Knobs, tiles=even_sizes(form.output.shape[0]),
+                           in_place=[False, True][:1 + bool(form.steps)]), doubled=doubled)
 
 
 def fits(form: LanewiseForm, knobs: Knobs) -> Mask:
     """Whether all buffers find room."""
     config, copies = form.config, _copies(form, knobs)
     used = PARAMETER_TILES * form.parameters.shape[0] + knobs.tiles * (
-        len(form.steps) + copies * len(form.wide))
+        np.where(knobs.in_place, 0, len(form.steps)) + copies * len(form.wide))
     return ((used <= config.tiles(Buffer.ACC))
             & (knobs.tiles * copies <= config.tiles(Buffer.OUT)))
 
@@ -85,7 +93,9 @@ def estimate(form: LanewiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
              / config.bus_bytes)
     passes = (len(form.steps) + 1) * config.vector_cycles
     apart = (moved + passes) * knobs.tiles * (1 if knobs.doubled else pieces)
-    return max(moved, passes) * tiles + pieces * STEP_START + apart
+    start = STEP_START + np.where(knobs.in_place, LATE, 0)
+    cycles: Column = max(moved, passes) * tiles + pieces * start + apart
+    return cycles
 
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,

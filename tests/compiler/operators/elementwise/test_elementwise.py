@@ -66,7 +66,8 @@ def test_rounding_and_clamp_are_those_that_are_asked_for(operation, rounding):
 
 
 @pytest.mark.parametrize("operation", Operation)
-@pytest.mark.parametrize("knobs", [Knobs(tiles=8), Knobs(tiles=1), Knobs(tiles=20, doubled=False)],
+@pytest.mark.parametrize("knobs", [Knobs(tiles=8), Knobs(tiles=1), Knobs(tiles=20, doubled=False),
+                                   Knobs(tiles=7, in_place=True)],
                          ids=str)
 def test_knobs_do_not_change_what_is_computed(operation, knobs):
     check(spec_for(operation, height=3, images=1), tiny, knobs=knobs)
