@@ -55,15 +55,20 @@ class Work:
     bytes: int              # of inputs that are used, of weights and of the output
     passes: int             # vectors that go through the ALU
     written: int = 0        # bytes of the output, of those above
-    pairs: int = 0          # passes with two operands in the accumulator
+    pairs: int = 0          # operands that it reads beside one for each pass: of two, and sums of
+                            # the MAC array that are added to
+    kept: int = 0           # passes whose result stays in the accumulator
+    filled: int = 0         # bytes, of those above, that are loaded into it
     parameters: int = 0     # bytes of bias, multiplier and shift, beside those above
 
     def bound(self, config: Config, memory: MemoryTiming) -> Bound:
-        """A bank of the accumulator gives one operand a cycle. A program reads its first
-        instruction, then its first operands, and ends with the answer to its last write."""
+        """A bank of the accumulator gives one operand and takes one beat or result a cycle. A
+        program reads its first instruction, then its first operands, and ends with the answer to
+        its last write."""
         reads = self.pairs if config.acc_banks == 1 else 0
+        writes = (self.kept + self.filled / config.bus_bytes) / config.acc_banks
         return Bound(macs=self.products, memory=self._memory_cycles(config, memory),
-                     alu=self.passes * config.vector_cycles + reads,
+                     alu=max(self.passes * config.vector_cycles + reads, writes),
                      latency=2 * memory.read_latency + memory.write_latency)
 
     def _memory_cycles(self, config: Config, memory: MemoryTiming) -> float:

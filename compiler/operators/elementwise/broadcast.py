@@ -96,6 +96,7 @@ class BroadcastForm(TensorForm):
         passes = sum(_tiles(step) for step in (*self.steps, self.output))
         pixels = spec.height * spec.width
         return Work(macs=0, products=0, passes=passes, written=values * pixels,
+                    kept=passes - _tiles(self.output), filled=values * (pixels + 1),
                     bytes=values * (2 * pixels + 1))
 
     @property

@@ -109,7 +109,8 @@ class LanewiseForm(TensorForm):
     def work(self) -> Work:
         tiles, values = self.output.shape[0], prod(self.spec.shape)
         return Work(macs=0, products=0, bytes=(len(self.placeholders) + 1) * values,
-                    written=values, passes=tiles * (len(self.steps) + 1))
+                    written=values, passes=tiles * (len(self.steps) + 1),
+                    kept=tiles * len(self.steps), filled=len(self.placeholders) * values)
 
     @property
     def operands(self) -> tuple[Operand, ...]:

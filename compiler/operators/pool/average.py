@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from ....isa.config import Config
-from ....isa.instructions import PARAMETER_TILES, AluOp
+from ....isa.instructions import PARAMETER_TILES, WINDOW_TAPS, AluOp
 from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize
 from ...expression.expression import both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
@@ -67,9 +67,12 @@ class AverageForm(DepthwiseForm):
             (pool.height, pool.width), pool.out_shape, pool.kernel, pool.stride, pool.dilation,
             pool.pad[::2], strict=True))
         cycles = prod(self.chunks.counts) * self.chunks.cycles(pool.stride, *pool.out_shape)
-        outputs = prod(pool.out_shape)
+        outputs, sums = prod(pool.out_shape), prod(self.chunks.sums(pool.stride, *pool.out_shape))
+        taps = prod(self.chunks.counts) * prod(self.chunks.taps)
+        added = sums * (taps if self.chunks.slide is None else taps // WINDOW_TAPS) - sums
         return Work(macs=0, products=blocks * cycles, passes=blocks * outputs * (
             1 + len(self.steps)), bytes=pool.images * pool.channels * (used + outputs),
+            pairs=blocks * (added + outputs * (self.factors is not None)),
             written=pool.images * pool.channels * outputs)
 
     @property

@@ -235,7 +235,8 @@ class PoolForm(TensorForm):
         return Work(macs=0, products=0, bytes=spec.images * spec.channels * (
             used_rows * used_columns + rows * columns),
             written=spec.images * spec.channels * rows * columns,
-            pairs=blocks * combined,
+            pairs=blocks * combined, kept=blocks * (combined + rows * columns * len(self.steps)),
+            filled=spec.images * spec.channels * used_rows * used_columns,
             passes=blocks * (combined + rows * columns * (1 + len(self.steps))))
 
     @property

@@ -24,6 +24,7 @@ from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.depthwise.upsample import Upsample
 from microtron.compiler.operators.elementwise.broadcast import Broadcast
 from microtron.compiler.operators.elementwise.elementwise import Elementwise
+from microtron.compiler.operators.pool.average import AverageForm
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Pool, global_average
 from microtron.compiler.operators.work import Bound, Work, rows_read
@@ -188,13 +189,15 @@ def test_every_operator_has_a_case():
 @pytest.mark.parametrize("name", CASES)
 def test_the_work_of(name):
     spec, config, expected = CASES[name]
-    assert replace(work_of(spec, config), written=0, pairs=0, parameters=0) == expected
+    assert replace(work_of(spec, config), written=0, pairs=0, parameters=0, kept=0,
+                   filled=0) == expected
 
 
 @pytest.mark.parametrize(("name", "config", "channels"), [
     ("resnet 3 × 3", base, 64), ("first layer, folded whole", base, 64),
     ("depthwise with a multiplier", small, 16), ("grouped", base, 64), ("transposed", base, 32),
-    ("fully connected", replace(base, batch=4), 4 * 33), ("a convolution with a residual", base, 32),
+    ("fully connected", replace(base, batch=4), 4 * 33),
+    ("a convolution with a residual", base, 32),
     ("a depthwise convolution and a pointwise one", base, 64 + 32),
     ("a convolution before both", base, 64 + 64 + 32), ("rescale", base, 0)])
 def test_parameters_of_channels_are_read_whatever_the_form(name, config, channels):
@@ -204,6 +207,29 @@ def test_parameters_of_channels_are_read_whatever_the_form(name, config, channel
     plain = Work(macs=0, products=0, bytes=7200, written=800, passes=0)
     more = replace(plain, parameters=800).bound(config, MemoryTiming())
     assert more.memory == 8000 / config.bus_bytes
+
+
+def test_sums_that_are_added_to_are_read():
+    """Windows make 28 × 28 sums in three steps, of which two read, and a factor is another
+    operand."""
+    spec, *_ = CASES["average pool, windows that overlap"]
+    form = next(each for each in operator_of(spec).forms_of(spec, WINDOWS)
+                if isinstance(each, AverageForm))
+    assert form.work.pairs == 28 * 28 * (2 + 1)
+
+
+@pytest.mark.parametrize(("name", "kept", "filled"), [
+    ("max pool, windows side by side", 16 * 3 * 2, 64 * 32),
+    ("addition of equal scales", 49 * 4 * 3, 2 * 49 * 64),
+    ("multiplication of channels", 4 * (49 + 1), 60 * 50), ("fully connected", 0, 0)])
+def test_a_bank_takes_a_result_or_a_beat_in_a_cycle(name, kept, filled):
+    spec, *_ = CASES[name]
+    work = work_of(spec, base)
+    assert (work.kept, work.filled) == (kept, filled)
+    for banks in (1, 2, 4):
+        found = work.bound(replace(base, acc_banks=banks), MemoryTiming())
+        reads = work.pairs if banks == 1 else 0
+        assert found.alu == max(work.passes + reads, (kept + filled / 8) / banks)
 
 
 @pytest.mark.parametrize("name", CASES)
