@@ -27,6 +27,7 @@ from .bundles import Given, Past, State
 
 GEMM, ALU = int(Engine.GEMM), int(Engine.ALU)
 FOREVER = skip_alu.FOREVER
+LONGEST = 8             # pause between comparisons
 blank_wires = Blank(WIRES)
 
 
@@ -142,6 +143,7 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
     counters = words[FIRST_COUNTER:]
     end = clock.now + cycles
     newer, steps, hint_1, hint_2 = 0, 0, MEMORY_SAME, MEMORY_SAME
+    pause, patience = 0, 1      # cycles without a comparison, longer each time that one is in vain
     saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
     while clock.now < end:
         if skip_grants.skip(machine, given, uops, end - clock.now):
@@ -154,6 +156,9 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
         if wires.alu_wait:
             control.count_waits(counters, ALU, wires.alu_wait, 1)
         clock.now += 1
+        if pause:
+            pause -= 1
+            continue
         number, period = newer, 1
         place = hint_1 = skip_repeats.difference(words, saved[newer], MEMORY_SAME, SAME, hint_1)
         if place != SAME:
@@ -163,7 +168,13 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
         if place == SAME:
             before = State(past.machines[number], saved[number])
             times = _count_repeats(state, before, given, uops, (end - clock.now) // period, period)
-            if times:
+            if times == 0:
+                patience = min(2 * patience, LONGEST)
+                pause = patience
+                saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
+                continue
+            else:
+                patience = 1
                 skip_alu.renew_tickets(machine, before.machine, times)
                 skip_repeats.move(words, before.words, MEMORY_FALLING, FALLING, times)
                 skip_repeats.move(words, before.words, MEMORY_MOVING, MOVING, times)
