@@ -28,6 +28,7 @@ from . import compute_side, skip_banks, skip_repeats, skip_streams
 from .bundles import Given, Notes, Past, State
 from .event_log import note
 
+ENGINES = len(Engine)
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
 PERIOD = 2              # cycles, of a bus that takes turns
@@ -114,7 +115,7 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     machine, words, saved = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
-    passed, steps, newer, hint = 0, 0, 0, 0
+    passed, steps, newer, hint, waits = 0, 0, 0, 0, 0
     saved[0, 0] = saved[1, 0] = -1
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
@@ -140,12 +141,16 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         passed += 1
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
-        if wires.hard:
+        waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
+        if wires.hard or (wires.asked and fetches):
             saved[0, 0] = saved[1, 0] = -1
             continue
         if wires.toggled == 0:
             saved[0, 0] = saved[1, 0] = -1
-            if wires.soft or (contested and _is_filling(machine, wires.load_moved, given)):
+            if (wires.soft
+                or (wires.asked and not skip_streams.requests_wait(machine, wires, config,
+                                                                   given.timing))
+                or (contested and _is_filling(machine, wires.load_moved, given))):
                 continue
             times = skip_streams.repeat(machine, wires, code, most - passed, forever)
             if times == skip_streams.FOREVER:
@@ -158,7 +163,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         before = State(past.machines[1 - newer], saved[1 - newer])
         periods = 0
         hint = skip_repeats.difference(words, before.words, 0, MEMORY_SAME, hint)
-        if hint == MEMORY_SAME and not (contested and _is_filling(
+        if hint == MEMORY_SAME and waits == waited and skip_streams.requests_wait(
+                machine, wires, config, given.timing) and not (contested and _is_filling(
                 machine, machine.load_steps.at != before.machine.load_steps.at, given)):
             periods = skip_repeats.skip_memory(state, before, given, (most - passed) // PERIOD,
                                                forever)

@@ -8,12 +8,33 @@ needs to be saved and compared, as it does for periods of two cycles (`skip_repe
 from __future__ import annotations
 
 from ..llvm.decorators import inline
-from ..twins.record_types import Code, Machine, Unit, Wires
+from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
+from ..twins.record_types import Code, Machine, Settings, Unit, Wires
+from ..twins.store.store import QUEUE_DEPTH as STORE_QUEUE
+from ..twins.transfer import burst_walker
 from . import skip_alu
 
 FOREVER = skip_alu.FOREVER
 FLUSHED = 4         # cycles after which all steps in flight are new ones. Before, their indices may
                     # be wrong, which matters in the accumulator alone
+
+
+@inline
+def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Settings) -> bool:
+    """Whether no request can go on in the next cycle, and the same tokens are missing."""
+    reader, writer, memory = machine.reader, machine.writer, machine.dram
+    loads, stores, store = machine.load_rows, machine.store_rows, machine.store
+    ar_waits = reader.arvalid == 0 or memory.reads == timing.reads
+    aw_waits = writer.awvalid == 0 or memory.writes + memory.answers == timing.writes
+    return (ar_waits and aw_waits and burst_walker.is_waiting(loads) and burst_walker.is_waiting(stores)
+            and (loads.bursts | machine.fetch.waits == 0 or reader.ar_waits != 0
+                 or reader.in_flight == config.reads_in_flight)
+            and (stores.bursts == 0 or (stores.front_empty == 0 and (
+                writer.awvalid != 0 or writer.in_flight == config.writes_in_flight)))
+            and not (loads.held == 0 and machine.load_queue.ready != 0
+                     and wires.load_wait == 0 and machine.load.queue != LOAD_QUEUE)
+            and not (stores.held == 0 and machine.store_queue.ready != 0
+                     and wires.store_wait == 0 and store.queue != STORE_QUEUE))
 
 
 @inline
@@ -24,11 +45,11 @@ def repeat(machine: Machine, wires: Wires, code: Code, most: int, forever: bool)
     times = FOREVER
     if wires.read_shown:                # the last beat of a burst is another one, and so on
         times = min(times, memory.beats_to_show - 1)
-    if wires.read_was_due_in:
+    if wires.read_was_due_in | memory.read_ready_in:
         times = min(times, memory.read_ready_in)
     if wires.w_taken:
         times = min(times, memory.beats_to_take - 1)
-    if wires.answer_was_due_in:
+    if wires.answer_was_due_in | memory.answer_ready_in:
         times = min(times, memory.answer_ready_in)
     if wires.beat_sent:
         times = min(times, machine.writer.beats_to_send - 1)

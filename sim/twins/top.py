@@ -50,9 +50,10 @@ FIRST_COUNTER = LAYOUT.place("memory_counts", control.MEMORY_COUNTS.moving[0])
 
 # What a cycle of the memory side changed, so that cycles that repeat need not be found by comparing
 # registers: `hard` if it was something that does not return, `soft` if it was something that may,
-# `toggled` if the bus or a lane may have a period of two cycles. Then what falling and moving
-# registers, which change in equal steps, follow from.
-CHANGES = ("hard", "soft", "toggled", "rvalid_before", "bvalid_before", "read_was_due_in",
+# `toggled` if the bus or a lane may have a period of two cycles, `asked` if it was something on the
+# way of requests, which does not affect data until later. Then what falling and moving registers,
+# which change in equal steps, follow from.
+CHANGES = ("hard", "asked", "soft", "toggled", "rvalid_before", "bvalid_before", "read_was_due_in",
            "answer_was_due_in", "read_shown", "beat_sent", "load_moved",
            "load_stride", "store_moved")
 

@@ -122,8 +122,9 @@ def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit
             wires.hard = 1
     wires.soft |= wires.rvalid_before ^ dram.rvalid
     if wires.ar_taken:
+        wires.hard |= dram.reads == 0
+        wires.asked = 1
         _accept_read(dram, timing, reader, now)
-        wires.hard = 1
     if writer.in_flight:
         _clock_writes(dram, timing, wires, writer, now, calm)
     if dram.read_bus_busy | dram.write_bus_busy:
@@ -151,8 +152,9 @@ def _clock_writes(dram: Unit, timing: Settings, wires: Wires, writer: Unit, now:
         wires.hard = 1
     wires.soft |= wires.bvalid_before ^ dram.bvalid
     if wires.aw_taken:
+        wires.hard |= dram.writes == 0
+        wires.asked = 1
         _accept_write(dram, writer)
-        wires.hard = 1
     dram.answer_ready_in = max(0, dram.answer_ready[dram.answers_head] - now - 1) if (
         dram.answers) else 0
 

@@ -31,7 +31,7 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
     if wires.ar_taken:
         reader.arvalid, reader.ar_waits = reader.ar_waits, 0
         _show_next(reader)
-        wires.hard = 1
+        wires.asked = 1
     if not may_take or not (wires.fetch_requests or wires.load_requests):
         return
     if wires.load_requests and (reader.head == LOAD or not wires.fetch_requests):
@@ -48,7 +48,7 @@ def take_request(reader: Unit, wires: Wires, config: Settings, halt: int) -> Non
         reader.arvalid = 1
         _show_next(reader)
     reader.in_flight += 1
-    wires.hard = 1
+    wires.asked = 1
 
 
 @inline

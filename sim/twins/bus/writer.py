@@ -8,8 +8,8 @@ from ..registers import Registers, inline
 BURSTS = 64                 # most bursts in flight
 
 REGISTERS = Registers(
-    same=("wvalid", "answered", "awvalid"),
-    noted=("in_flight", "lengths", "lengths_head", "answer_error", "aw_beats", "aw_address"),
+    same=("wvalid", "answered"),
+    noted=("in_flight", "awvalid", "lengths", "lengths_head", "answer_error", "aw_beats", "aw_address"),
     falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
     storage={"length": BURSTS})
 
@@ -37,7 +37,7 @@ def step(writer: Unit, wires: Wires, halt: int) -> None:
     wires.beat_sent = 0
     if writer.in_flight | writer.answered | begun == 0:
         return
-    awvalid, wvalid, answered = writer.awvalid, writer.wvalid, writer.answered
+    wvalid, answered = writer.wvalid, writer.answered
     wanted = wants_beat(writer, wires)
     if wires.awready:
         writer.awvalid = 0
@@ -57,11 +57,12 @@ def step(writer: Unit, wires: Wires, halt: int) -> None:
         writer.length[(writer.lengths_head + writer.lengths) & BURSTS - 1] = wires.store_beats
         if writer.lengths == 0:
             writer.beats_to_send = wires.store_beats
+        wires.hard |= writer.lengths == 0
+        wires.asked = 1
         writer.lengths += 1
-        wires.hard = 1
     writer.in_flight += begun
     if writer.answered == 0 or wires.answers_ready:
         writer.answered = wires.b_taken
         writer.answer_error = wires.b_error
         writer.in_flight -= wires.b_taken
-    wires.soft |= awvalid ^ writer.awvalid | wvalid ^ writer.wvalid | answered ^ writer.answered
+    wires.soft |= wvalid ^ writer.wvalid | answered ^ writer.answered

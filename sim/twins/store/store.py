@@ -50,7 +50,7 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     taken = _request(machine, wires, config, stop, awaits)
     if taken:
         _await(store, walker)
-        wires.hard = 1
+        wires.hard |= awaits == 0 or wires.store_granted == 0
     burst_walker.step(walker, wires, code, config.bus_bytes, taken, stop, True)
     if started >= 0:
         burst_walker.take(walker, started, code[started])

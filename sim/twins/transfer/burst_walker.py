@@ -40,6 +40,12 @@ def is_busy(walker: Unit) -> bool:
 
 
 @inline
+def is_waiting(walker: Unit) -> bool:
+    """Whether it does nothing until a burst is sent, or a box comes."""
+    return walker.bursts == PLACES if walker.cutting else walker.held == 0
+
+
+@inline
 def _find_fault(walker: Unit, box: Settings) -> int:
     """The fault of the current row of the box, if any."""
     if box.misaligned:
@@ -72,7 +78,7 @@ def step(walker: Unit, wires: Wires, code: Code, bus_bytes: int, taken: int, sto
     cuts = cutting and walker.cause == 0 and walker.bursts != PLACES
     if not (taken or cuts or (walker.held != 0 and not cutting)):
         return
-    wires.hard = 1
+    wires.asked = 1
     if taken:
         walker.bursts -= 1
         walker.front_of, walker.front_address = walker.back_of, walker.back_address
