@@ -78,7 +78,7 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         is_new = wires.dispatched or news(wires)
         if is_new:
             note(wires, now, notes, counters)
-        calm = 0 if is_new or wires.hard | wires.asked else calm + 1
+        calm = 0 if is_new or wires.hard | wires.asked | wires.turned else calm + 1
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue

@@ -115,7 +115,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     machine, words, saved = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
-    passed, steps, newer, hint, waits = 0, 0, 0, 0, 0
+    passed, steps, newer, hint, waits, turns = 0, 0, 0, 0, 0, 0
+    rates = skip_streams.Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     saved[0, 0] = saved[1, 0] = -1
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
@@ -142,39 +143,37 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         if fetches:
             asleep = fetch.is_asleep(machine, config, code)
         waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
-        if wires.hard or (wires.asked and fetches):
+        turned, turns = turns, wires.asked | wires.turned
+        last, rates = rates, skip_streams.Rates(
+            wires.read_shown, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
+            wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
+            wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
+            wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
+            wires.store_bytes)
+        if wires.hard or (turns and fetches) or (wires.soft != 0 and wires.toggled == 0):
             saved[0, 0] = saved[1, 0] = -1
             continue
-        if wires.toggled == 0:
-            saved[0, 0] = saved[1, 0] = -1
-            if (wires.soft
-                or (wires.asked and not skip_streams.requests_wait(machine, wires, config,
-                                                                   given.timing))
-                or (contested and _is_filling(machine, wires.load_moved, given))):
-                continue
-            times = skip_streams.repeat(machine, wires, code, most - passed, forever)
-            if times == skip_streams.FOREVER:
-                return NEVER, steps
-            passed += times
-            if wires.load_wait | wires.store_wait:
-                control.count_waits(counters, LOAD, wires.load_wait, times)
-                control.count_waits(counters, STORE, wires.store_wait, times)
-            continue
-        before = State(past.machines[1 - newer], saved[1 - newer])
-        periods = 0
-        hint = skip_repeats.difference(words, before.words, 0, MEMORY_SAME, hint)
-        if hint == MEMORY_SAME and waits == waited and skip_streams.requests_wait(
-                machine, wires, config, given.timing) and not (contested and _is_filling(
-                machine, machine.load_steps.at != before.machine.load_steps.at, given)):
-            periods = skip_repeats.skip_memory(state, before, given, (most - passed) // PERIOD,
-                                               forever)
-            if periods == skip_repeats.FOREVER:
-                return NEVER, steps
-            passed += periods * PERIOD
-        newer = 1 - newer
-        if periods:
+        period, alike = 1, wires.toggled == 0
+        if wires.toggled:
+            period = PERIOD
+            hint = skip_repeats.difference(words, saved[1 - newer], 0, MEMORY_SAME, hint)
+            alike = hint == MEMORY_SAME and waits == waited
+        times = 0
+        if alike and not (contested and _is_filling(
+                machine, last.load_moved | rates.load_moved, given)):
+            times = skip_streams.skip(machine, wires, given, last, rates, period,
+                                      turns | turned * (period - 1), (most - passed) // period,
+                                      forever)
+        if times == skip_streams.FOREVER:
+            return NEVER, steps
+        if times:
+            passed += times * period
+            control.count_waits(counters, LOAD, wires.load_wait, times * period)
+            control.count_waits(counters, STORE, wires.store_wait, times * period)
+        if times or period == 1:
             saved[0, 0] = saved[1, 0] = -1
         else:
+            newer = 1 - newer
             skip_repeats.save_memory(words, saved[newer])
     steps += _catch_up(state, past, given, uops, passed, 0)
     return -1, steps

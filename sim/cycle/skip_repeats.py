@@ -17,7 +17,7 @@ from __future__ import annotations
 from ...isa.instructions import Engine
 from ..twins.record_types import Code, Machine, Numbers
 from ..twins.registers import CHUNK, inline
-from ..twins.top import FALLING, MEMORY_FALLING, MEMORY_MOVING, MEMORY_SAME, MOVING, SAME
+from ..twins.top import FALLING, MEMORY_SAME, MOVING, SAME
 from . import skip_alu, skip_banks
 from .bundles import Given, State
 
@@ -52,10 +52,8 @@ def save(flat: Numbers, saved: Numbers) -> None:
 
 @inline
 def save_memory(flat: Numbers, saved: Numbers) -> None:
-    """Like `save`, for the memory side only."""
+    """Save what is compared of the memory side."""
     saved[:MEMORY_SAME] = flat[:MEMORY_SAME]
-    saved[SAME:MEMORY_FALLING] = flat[SAME:MEMORY_FALLING]
-    saved[FALLING:MEMORY_MOVING] = flat[FALLING:MEMORY_MOVING]
 
 
 @inline
@@ -105,21 +103,6 @@ def skip(state: State, saved: State, given: Given, most: int) -> int:
     if times > 0:
         skip_alu.renew_tickets(machine, before, times)
         move(state.words, saved.words, SAME, MOVING, times)
-    return times
-
-
-@inline
-def skip_memory(state: State, saved: State, given: Given, most: int, forever: bool) -> int:
-    """The same for the memory side alone. `forever`: the compute side has nothing left to do."""
-    times = periods_left(state.words, saved.words, given.floors, SAME, MEMORY_FALLING)
-    if times == FOREVER and forever:
-        return times
-    times = min(times, most)
-    if times > 0 and not boxes_go_on(state.machine, saved.machine, given.code, given.positions):
-        times = 0
-    if times > 0:
-        move(state.words, saved.words, SAME, MEMORY_FALLING, times)
-        move(state.words, saved.words, FALLING, MEMORY_MOVING, times)
     return times
 
 

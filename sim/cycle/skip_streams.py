@@ -1,22 +1,49 @@
 """Skips cycles in which the memory side only streams or waits.
 
 The twins say of each cycle what it changed (`twins.top.CHANGES`). If that is nothing but registers
-that fall or move in equal steps, the cycle repeats until one of them reaches its floor. So nothing
-needs to be saved and compared, as it does for periods of two cycles (`skip_repeats`).
+that fall or move in equal steps, the cycle repeats until one of them reaches its floor, and so do
+two cycles in which the bus takes turns, if the other registers are then as before. A new burst or
+row does not end this if the same beats and steps go on after it.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..llvm.decorators import inline
+from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
 from ..twins.record_types import Code, Machine, Settings, Unit, Wires
 from ..twins.store.store import QUEUE_DEPTH as STORE_QUEUE
 from ..twins.transfer import burst_walker
 from . import skip_alu
+from .bundles import Given
 
 FOREVER = skip_alu.FOREVER
 FLUSHED = 4         # cycles after which all steps in flight are new ones. Before, their indices may
                     # be wrong, which matters in the accumulator alone
+
+
+class Rates(NamedTuple):
+    """By how much registers fall or move in a period; `…_was_due`: whether a wait went on."""
+
+    shown: int              # beats
+    taken: int
+    sent: int
+    read_was_due: int
+    answer_was_due: int
+    load_moved: int         # by the steps
+    load_strides: int
+    load_stride: int        # of one step
+    load_kinds: int
+    store_moved: int
+    store_stride: int
+    load_busy: int
+    store_busy: int
+    load_waits: int
+    store_waits: int
+    load_bytes: int
+    store_bytes: int
 
 
 @inline
@@ -26,7 +53,8 @@ def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Sett
     loads, stores, store = machine.load_rows, machine.store_rows, machine.store
     ar_waits = reader.arvalid == 0 or memory.reads == timing.reads
     aw_waits = writer.awvalid == 0 or memory.writes + memory.answers == timing.writes
-    return (ar_waits and aw_waits and burst_walker.is_waiting(loads) and burst_walker.is_waiting(stores)
+    return (ar_waits and aw_waits
+            and burst_walker.is_waiting(loads) and burst_walker.is_waiting(stores)
             and (loads.bursts | machine.fetch.waits == 0 or reader.ar_waits != 0
                  or reader.in_flight == config.reads_in_flight)
             and (stores.bursts == 0 or (stores.front_empty == 0 and (
@@ -38,68 +66,118 @@ def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Sett
 
 
 @inline
-def repeat(machine: Machine, wires: Wires, code: Code, most: int, forever: bool) -> int:
-    """Repeat the last cycle as often as its falling registers allow, at most `most` times. Returns
-    how often, or FOREVER, without repeating it, if nothing ends that and `forever` is set."""
+def skip(machine: Machine, wires: Wires, given: Given, last: Rates, now: Rates, period: int,
+         turns: int, most: int, forever: bool) -> int:
+    """Skip all periods of one or two cycles that repeat, if the last one changed nothing but noted
+    registers. `turns`: it did change some of these. Returns as `repeat` does."""
+    more = period - 1
+    rates = Rates(
+        now.shown + more * last.shown, now.taken + more * last.taken,
+        now.sent + more * last.sent, now.read_was_due | more * last.read_was_due,
+        now.answer_was_due | more * last.answer_was_due, now.load_moved + more * last.load_moved,
+        now.load_strides + more * last.load_strides,
+        max(now.load_stride, more * last.load_stride),
+        now.load_kinds | more * last.load_kinds,
+        now.store_moved + more * last.store_moved,
+        max(now.store_stride, more * last.store_stride),
+        now.load_busy + more * last.load_busy,
+        now.store_busy + more * last.store_busy,
+        now.load_waits + more * last.load_waits,
+        now.store_waits + more * last.store_waits,
+        now.load_bytes + more * last.load_bytes,
+        now.store_bytes + more * last.store_bytes)
+    if turns and not (requests_wait(machine, wires, given.config, given.timing)
+                      and data_go_on(machine, rates, given.code)):
+        return 0
+    return repeat(machine, rates, given.code, period, most, forever)
+
+
+@inline
+def data_go_on(machine: Machine, rates: Rates, code: Code) -> bool:
+    """Whether the same beats and steps go on after a burst or a run of steps has ended."""
+    memory, writer, beats = machine.dram, machine.writer, machine.store_beats
+    load, store = machine.load_steps, machine.store_steps
+    reads = memory.reads != 0 and memory.read_ready_in == 0
+    return (writer.answered == 0
+            and (reads and memory.read_client[memory.reads_head] == memory.rid
+                 if rates.shown else not reads or memory.rvalid != 0)
+            and (memory.writes != 0 if rates.taken else
+                 writer.wvalid == 0 or memory.writes == 0)
+            and (writer.lengths != 0 if rates.sent else (
+                writer.lengths == 0 or beats.beats == 0 or writer.wvalid != 0))
+            and (memory.answers == 0 or memory.answer_ready_in != 0 or memory.bvalid != 0)
+            and (rates.load_kinds == load_writer.next_kind(load) and code[load.of].lanes == 1
+                 if rates.load_moved else
+                 machine.load.queue == 0 or machine.load_write.second != 0)
+            and (code[store.of].lanes == 1 and code[store.of].in_acc == 0
+                 if rates.store_moved else machine.store.queue == 0 or beats.back != 0))
+
+
+@inline
+def repeat(machine: Machine, rates: Rates, code: Code, period: int, most: int,
+           forever: bool) -> int:
+    """Repeat the last period as often as falling registers allow, at most `most` times. Returns how
+    often, or FOREVER, without repeating it, if nothing ends that and `forever` is set."""
     memory, load, store = machine.dram, machine.load_steps, machine.store_steps
     times = FOREVER
-    if wires.read_shown:                # the last beat of a burst is another one, and so on
-        times = min(times, memory.beats_to_show - 1)
-    if wires.read_was_due_in | memory.read_ready_in:
-        times = min(times, memory.read_ready_in)
-    if wires.w_taken:
-        times = min(times, memory.beats_to_take - 1)
-    if wires.answer_was_due_in | memory.answer_ready_in:
-        times = min(times, memory.answer_ready_in)
-    if wires.beat_sent:
-        times = min(times, machine.writer.beats_to_send - 1)
-    if wires.load_moved:
-        times = min(times, _steps_in_run(load.left, wires.load_moved))
-    if wires.store_moved:
-        times = min(times, _steps_in_run(store.left, wires.store_moved))
+    if rates.shown:                     # the last beat of a burst is another one, and so on
+        times = min(times, _count_before(memory.beats_to_show, rates.shown))
+    if rates.read_was_due | memory.read_ready_in:
+        times = min(times, memory.read_ready_in >> period - 1)
+    if rates.taken:
+        times = min(times, _count_before(memory.beats_to_take, rates.taken))
+    if rates.answer_was_due | memory.answer_ready_in:
+        times = min(times, memory.answer_ready_in >> period - 1)
+    if rates.sent:
+        times = min(times, _count_before(machine.writer.beats_to_send, rates.sent))
+    if rates.load_moved:
+        times = min(times, _count_before(load.left, rates.load_moved))
+    if rates.store_moved:
+        times = min(times, _count_before(store.left, rates.store_moved))
     if times == FOREVER and forever:
         return times
     times = min(times, most)
-    if times < FLUSHED and ((wires.load_moved and code[load.of].in_acc)
-                            or (wires.store_moved and code[store.of].in_acc)):
+    if times <= 0 or (times < FLUSHED and ((rates.load_moved and code[load.of].in_acc)
+                                           or (rates.store_moved and code[store.of].in_acc))):
         return 0
-    memory.beats_to_show -= times * wires.read_shown
-    memory.read_ready_in = max(0, memory.read_ready_in - times)
-    memory.beats_to_take -= times * wires.w_taken
-    memory.answer_ready_in = max(0, memory.answer_ready_in - times)
-    machine.writer.beats_to_send -= times * wires.beat_sent
-    if wires.load_moved:
-        _move_load(machine, times, wires.load_moved, wires.load_stride)
-    if wires.store_moved:
-        _move_store(machine, times, wires.store_moved)
-    machine.clock.now += times
-    _count(machine.memory_counts, wires, times)
+    memory.beats_to_show -= times * rates.shown
+    memory.read_ready_in = max(0, memory.read_ready_in - times * period)
+    memory.beats_to_take -= times * rates.taken
+    memory.answer_ready_in = max(0, memory.answer_ready_in - times * period)
+    machine.writer.beats_to_send -= times * rates.sent
+    if rates.load_moved:
+        _move_load(machine, times * rates.load_moved, times * rates.load_strides,
+                   rates.load_stride)
+    if rates.store_moved:
+        _move_store(machine, times * rates.store_moved, rates.store_stride)
+    machine.clock.now += times * period
+    _count(machine.memory_counts, rates, times, times * period)
     return times
 
 
 @inline
-def _count(counts: Unit, wires: Wires, times: int) -> None:
-    counts.cycles += times
-    counts.load_busy += times * wires.load_busy
-    counts.store_busy += times * wires.store_busy
-    counts.load_wait_memory += times * wires.load_wait_memory
-    counts.store_wait_memory += times * wires.store_wait_memory
-    counts.load_bytes += times * wires.load_bytes
-    counts.store_bytes += times * wires.store_bytes
-
-
-@inline
-def _steps_in_run(left: int, moved: int) -> int:
-    """How many steps come before the last one of a run."""
+def _count_before(left: int, moved: int) -> int:
+    """How many periods come before the one with the last step."""
     return left - 1 if moved == 1 else (left - 1) // moved
 
 
 @inline
-def _move_load(machine: Machine, times: int, moved: int, stride: int) -> None:
+def _count(counts: Unit, rates: Rates, times: int, cycles: int) -> None:
+    counts.cycles += cycles
+    counts.load_busy += times * rates.load_busy
+    counts.store_busy += times * rates.store_busy
+    counts.load_wait_memory += times * rates.load_waits
+    counts.store_wait_memory += times * rates.store_waits
+    counts.load_bytes += times * rates.load_bytes
+    counts.store_bytes += times * rates.store_bytes
+
+
+@inline
+def _move_load(machine: Machine, moved: int, strides: int, stride: int) -> None:
     """Steps that were under way have been replaced by the last ones."""
     write, steps = machine.load_write, machine.load_steps
-    steps.left -= times * moved
-    steps.at += times * stride
+    steps.left -= moved
+    steps.at += strides
     at = steps.at
     if write.second:
         write.second_at = at = at - stride
@@ -112,12 +190,12 @@ def _move_load(machine: Machine, times: int, moved: int, stride: int) -> None:
 
 
 @inline
-def _move_store(machine: Machine, times: int, moved: int) -> None:
+def _move_store(machine: Machine, moved: int, stride: int) -> None:
     beats, steps = machine.store_beats, machine.store_steps
-    steps.left -= times * moved
-    steps.at += times * moved
+    steps.left -= moved
+    steps.at += moved
     if beats.back:
-        beats.back_at = steps.at - moved
-        beats.front_at = steps.at - 2 * moved
+        beats.back_at = steps.at - stride
+        beats.front_at = steps.at - 2 * stride
     else:
-        beats.front_at = steps.at - moved
+        beats.front_at = steps.at - stride

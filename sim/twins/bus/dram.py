@@ -119,7 +119,7 @@ def clock(dram: Unit, timing: Settings, wires: Wires, reader: Unit, writer: Unit
             dram.reads -= 1
             dram.reads_head = (dram.reads_head + 1) & BURSTS - 1
             dram.beats_to_show = dram.read_beats[dram.reads_head]
-            wires.hard = 1
+            wires.turned = 1
     wires.soft |= wires.rvalid_before ^ dram.rvalid
     if wires.ar_taken:
         wires.hard |= dram.reads == 0
@@ -149,7 +149,7 @@ def _clock_writes(dram: Unit, timing: Settings, wires: Wires, writer: Unit, now:
         dram.bvalid = 0
         dram.answers -= 1
         dram.answers_head = (dram.answers_head + 1) & BURSTS - 1
-        wires.hard = 1
+        wires.turned = 1
     wires.soft |= wires.bvalid_before ^ dram.bvalid
     if wires.aw_taken:
         wires.hard |= dram.writes == 0
@@ -192,7 +192,7 @@ def _take_write(dram: Unit, timing: Settings, wires: Wires, now: int, calm: bool
             dram.answer_error[place] = 1
     dram.beats_to_take -= 1
     if dram.beats_to_take == 0:
-        wires.hard = 1
+        wires.turned = 1
         dram.answer_ready[place] = now + timing.write_latency
         dram.answers += 1
         dram.writes -= 1

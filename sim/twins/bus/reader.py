@@ -79,6 +79,6 @@ def deliver(reader: Unit, wires: Wires) -> None:
         reader.queue += 1
         if wires.r_last:
             reader.in_flight -= 1
-            wires.hard = 1
+            wires.turned = 1
     wires.soft |= (queue ^ reader.queue | front ^ reader.front_client
                    | back ^ reader.back_client)

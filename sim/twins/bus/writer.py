@@ -9,7 +9,8 @@ BURSTS = 64                 # most bursts in flight
 
 REGISTERS = Registers(
     same=("wvalid", "answered"),
-    noted=("in_flight", "awvalid", "lengths", "lengths_head", "answer_error", "aw_beats", "aw_address"),
+    noted=("in_flight", "awvalid", "lengths", "lengths_head", "answer_error", "aw_beats",
+           "aw_address"),
     falling={"beats_to_send": 2},       # of the oldest burst whose beats have not all been taken
     storage={"length": BURSTS})
 
@@ -47,7 +48,7 @@ def step(writer: Unit, wires: Wires, halt: int) -> None:
         writer.wvalid = wires.beat_sent = 1
         writer.beats_to_send -= 1
         if writer.beats_to_send == 0:
-            wires.hard = 1
+            wires.turned = 1
             writer.lengths -= 1
             writer.lengths_head = (writer.lengths_head + 1) & BURSTS - 1
             writer.beats_to_send = writer.length[writer.lengths_head] if writer.lengths else 0

@@ -28,6 +28,12 @@ REGISTERS = Registers(same=("pending", "back", "first", "second", "ended"),
 
 
 @inline
+def next_kind(steps: Unit) -> int:
+    """Whether the next step has data: DATA, or else WRITES."""
+    return DATA if steps.section == MIDDLE and steps.run == BODY else WRITES
+
+
+@inline
 def is_busy(write: Unit) -> bool:
     """Whether there is a step, or a write that has not ended."""
     return write.first | write.pending | write.ended != 0
@@ -122,6 +128,7 @@ def _enqueue_step(write: Unit, steps: Unit, wires: Wires, box: Settings, bus_byt
             wires.hard = 1
             entry |= OUTSIDE if packing.is_outside(steps, box, moved) else 0
         wires.load_moved, wires.load_stride = moved, moved if data else box.parts
+        wires.load_kind = DATA if data else WRITES
         last = _advance(steps, wires, box, data, moved, bus_bytes)
         wires.toggled |= lane ^ steps.lane
     if last:
@@ -148,7 +155,7 @@ def _advance(steps: Unit, wires: Wires, box: Settings, data: int, moved: int,
         steps.at += box.parts
     if not run_ends:
         return False
-    wires.hard = 1
+    wires.turned = 1
     if steps.run != _last(box.left, box.tiles, box.right):
         _set_run(steps, box, BODY if steps.run == LEFT and box.tiles else RIGHT)
         return False

@@ -99,7 +99,8 @@ def _complete(store: Unit, answers: Unit, wires: Wires, stop: int) -> tuple[bool
         wires.store_end = store.of[head]
     store.awaited -= 1
     store.head = (head + 1) & AWAITED - 1
-    wires.hard = 1
+    wires.turned = 1
+    wires.hard |= store.awaited == 0
     return badly, store.of[head], awaits
 
 

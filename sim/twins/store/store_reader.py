@@ -128,7 +128,7 @@ def _advance(steps: Unit, wires: Wires, box: Settings, moved: int, bus_bytes: in
     steps.at += moved
     if steps.left:
         return False
-    wires.hard = 1
+    wires.turned = 1
     steps.left = box.tiles * box.parts
     steps.rows_left -= 1
     if steps.rows_left:
