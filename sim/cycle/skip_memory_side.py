@@ -144,15 +144,15 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
             asleep = fetch.is_asleep(machine, config, code)
         waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
         turned, turns = turns, wires.asked | wires.turned
+        if wires.hard or (turns and fetches) or (wires.soft != 0 and wires.toggled == 0):
+            saved[0, 0] = saved[1, 0] = -1
+            continue
         last, rates = rates, skip_streams.Rates(
             wires.read_shown, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
             wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
             wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
             wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
             wires.store_bytes)
-        if wires.hard or (turns and fetches) or (wires.soft != 0 and wires.toggled == 0):
-            saved[0, 0] = saved[1, 0] = -1
-            continue
         period, alike = 1, wires.toggled == 0
         if wires.toggled:
             period = PERIOD
