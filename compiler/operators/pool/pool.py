@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from math import lcm
+from math import lcm, prod
 from typing import ClassVar
 
 import numpy as np
@@ -42,6 +42,8 @@ from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_activations
 from ..sliding_window import Windowed
 from ..work import Work, rows_read
+from .combine_windows import sliding_intrinsic
+from .overlapping_windows import count_steps, least_steps, sliding_steps
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
 LARGEST_WINDOW = 1 << 21    # elements of an average: sums and divisions are exact up to here
@@ -217,11 +219,44 @@ class PoolForm(TensorForm):
 
     @property
     def intrinsics(self) -> list[Intrinsic]:
-        return [*super().intrinsics, *self.steps.values()]
+        return [*super().intrinsics, *self.steps.values(), *(
+            self.combination(axis, clipped=clipped) for axis in range(2)
+            for clipped in (False, True))]
+
+    def combination(self, axis: int, *, clipped: bool) -> Intrinsic:
+        """What combines windows along rows (0) or columns (1). `clipped`: without the border, and
+        along rows only the columns that columns without a border read."""
+        spec, inside = self.spec, None
+        borders = [(spec.pad[2 * each], spec.pad[2 * each] + size - 1)
+                   for each, size in enumerate((spec.height, spec.width))]
+        if clipped and self.leaves_border_out(axis):
+            inside = borders[axis]
+        seen = borders[1] if clipped and axis == 0 and self.leaves_border_out(1) else None
+        op = AluOp.MAX if spec.kind == Kind.MAX else AluOp.ADD
+        return sliding_intrinsic(self.config, op, "yx"[axis], inside, seen)
+
+    def leaves_border_out(self, axis: int) -> bool:
+        """Whether steps that take an axis whole can leave the border out."""
+        spec = self.spec
+        return (spec.kind == Kind.MAX and spec.dilation[axis] == 1 and self.columns is not None
+                and min(spec.out_shape[axis], spec.kernel[axis]) > 1)
+
+    def steps_along(self, axis: int, results: int, *, clipped: bool) -> tuple[int, int]:
+        """How many steps copy an element, and how many combine one, for some results in a row."""
+        spec = self.spec
+        (taps, stride, dilation), inside = (each[axis] for each in (
+            spec.kernel, spec.stride, spec.dilation)), None
+        if stride % dilation:
+            return results, results * (taps - 1)
+        if clipped and self.leaves_border_out(axis):
+            first, size = spec.pad[2 * axis], (spec.height, spec.width)[axis]
+            inside = first, first + size - 1
+        return count_steps(sliding_steps(results, taps, stride // dilation, inside))
 
     @property
     def work(self) -> Work:
-        """Windows are combined as a whole, or along one axis before the other."""
+        """Windows are combined as a whole, or along one axis before the other. Where they have more
+        in common than a row or a column, results may share what they are combined from."""
         spec, config = self.spec, self.config
         (height, width), (rows, columns) = spec.kernel, spec.out_shape
         used_rows, used_columns = (
@@ -231,6 +266,12 @@ class PoolForm(TensorForm):
         combined = min(rows * columns * (height * width - 1),
                        rows * used_columns * (height - 1) + rows * columns * (width - 1),
                        used_rows * columns * (width - 1) + rows * columns * (height - 1))
+        if max(map(int.__sub__, spec.kernel, spec.stride)) > 1:
+            inside = prod(_whole_windows(spec, axis) for axis in range(2))
+            apart = prod(count for count, taps, step in zip(
+                spec.out_shape, spec.kernel, spec.stride, strict=True) if taps <= step)
+            combined = min(combined, max(used_rows * used_columns - apart, rows * columns + int(
+                inside * (least_steps(spec.kernel, spec.stride, spec.out_shape) - 1))))
         blocks = blocks_of(spec.images, config.batch) * blocks_of(spec.channels, config.block_out)
         return Work(macs=0, products=0, bytes=spec.images * spec.channels * (
             used_rows * used_columns + rows * columns),
@@ -267,6 +308,13 @@ class PoolForm(TensorForm):
     def unpack(self, output: Array) -> Array:
         tiles = wide_tiles(output, self.config, self.config.block_out)
         return unpack_activations(tiles, self.config, self.spec.images, self.spec.channels)
+
+
+def _whole_windows(spec: Pool, axis: int) -> int:
+    """How many windows along an axis have no border."""
+    first = np.arange(spec.out_shape[axis]) * spec.stride[axis] - spec.pad[2 * axis]
+    size = (spec.height, spec.width)[axis]
+    return int(((first >= 0) & (first + spec.reach(axis) <= size)).sum())
 
 
 def separable(spec: Pool) -> bool:

@@ -24,7 +24,7 @@ from . import average, average_schedule
 from .average import AverageForm
 from .average_schedule import factor_tiles, load_factors
 from .knobs import Knobs
-from .pool import LATENCY, Kind, Pool, PoolForm, form_of
+from .pool import LATENCY, Pool, PoolForm, form_of
 
 Result = TypeVar("Result")
 BUFFERS = 2                 # of boxes, used in turn
@@ -78,7 +78,8 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
 
 def _schedule_combination(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple[Stage, Axis]:
     """Schedule the combination of elements. Returns the loop that needs one box of the input."""
-    intrinsic = "pool" if form.spec.kind == Kind.MAX else "pool_sum"
+    down, across = (form.combination(axis, clipped=bool(is_clipped(form, knobs))).name
+                    for axis in range(2))
     stage = plan[form.sums]
     stage.scope = Scope.ACC
     n, c, y, x, b, j, *window = stage.leaves
@@ -86,7 +87,7 @@ def _schedule_combination(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple
     parts = [stage.split(axis, size) for axis, size in zip(window, sizes, strict=True)]
     # Shifts outside, so that the ALU need not wait for what it has just computed.
     stage.reorder(*(far for far, _ in parts), *(near for _, near in parts), n, y, x, c, b, j)
-    stage.tensorize(b, intrinsic)
+    stage.tensorize(b, down if form.spec.kernel[1] == 1 else across)
     if form.columns is None:
         return stage, parts[-1][0]
     column = plan[form.columns]
@@ -95,7 +96,7 @@ def _schedule_combination(plan: Schedule, form: PoolForm, knobs: Knobs) -> tuple
     n, c, y, x, b, j, ky = column.leaves
     far, near = column.split(ky, knobs.window[0])
     column.reorder(far, near, n, y, x, c, b, j)
-    column.tensorize(b, intrinsic)
+    column.tensorize(b, down)
     return column, far
 
 
@@ -244,17 +245,46 @@ def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
     ends = vector * (1 + len(form.steps)) + (
         PARAMETER_TILES / knobs.blocks if max(form.parameters.shape[:2]) > 1 else 0)
 
-    def combine(taps: int) -> Column:
-        return vector + (taps - 1) * (vector + shared)
+    def combine(axis: int) -> Column:
+        copies, steps = _steps_along(form, knobs, axis)
+        return vector * copies + steps * (vector + shared)
 
     passes: Column
     if form.columns is None:
-        passes = late * combine(height * width) + ends
+        narrow = min(height, width) == 1
+        passes = late * (combine(int(width > 1)) if narrow else vector + (
+            height * width - 1) * (vector + shared)) + ends
     else:
-        columns = box(form, knobs)[1] * -(-width // knobs.window[1]) / knobs.columns
-        passes = columns * combine(height) + np.maximum(late * vector * width,
-                                                        combine(width)) + ends
+        clipped = is_clipped(form, knobs) & form.leaves_border_out(1)
+        seen = np.where(clipped, form.spec.width, box(form, knobs)[1])
+        columns = seen * -(-width // knobs.window[1]) / knobs.columns
+        passes = columns * combine(0) + np.maximum(late * vector * width, combine(1)) + ends
     return passes
+
+
+def is_clipped(form: PoolForm, knobs: Knobs) -> Mask:
+    """Whether steps take the whole image, so that they know where its border is."""
+    spec = form.spec
+    if form.columns is None or tuple(knobs.window) != spec.kernel:
+        return False
+    rows, columns = spec.out_shape
+    whole: Mask = np.equal(knobs.rows, rows) & np.equal(knobs.columns, columns)
+    return whole
+
+
+def _steps_along(form: PoolForm, knobs: Knobs, axis: int) -> tuple[Column, Column]:
+    """Steps of the ALU for one result along an axis, copies and others."""
+    kernel, taps = form.spec.kernel[axis], knobs.window[axis]
+    if taps < kernel:
+        return -(-kernel // taps), kernel - -(-kernel // taps)
+    results, clipped = np.broadcast_arrays((knobs.rows, knobs.columns)[axis],
+                                           is_clipped(form, knobs))
+    cases, places = np.unique(np.stack([results.ravel(), clipped.ravel()]), axis=1,
+                              return_inverse=True)
+    found = np.array([form.steps_along(axis, int(count), clipped=bool(whole))
+                      for count, whole in cases.T])
+    copies, others = (found / cases[0][:, None])[places.ravel()].T.reshape(2, *results.shape)
+    return copies, others
 
 
 def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
