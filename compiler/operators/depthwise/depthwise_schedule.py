@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
+from ....isa.config import Config
 from ....isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
@@ -94,7 +95,9 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     rows = is_row_by_row(form, knobs.rows)
     copies = {Buffer.INP: np.where(rows, row_buffers(form), 2)}
     need[Buffer.INP] = np.where(rows, _inputs(form, knobs) * width, need[Buffer.INP])
-    return all_of((2 * weights <= config.tiles(Buffer.WGT), *(
+    together = form.chunks.blocks_in_tile(config) if form.chunks.dense else 1
+    return all_of((2 * weights <= config.tiles(Buffer.WGT),
+                   (knobs.blocks % together == 0) | (knobs.blocks == form.output.shape[1]), *(
         copies.get(buffer, 2) * (blocks if buffer == Buffer.INP and _is_packed(form)
              else _count_lane_groups(form, blocks, knobs)) <= config.tiles(buffer) * groups[buffer]
         for buffer, blocks in need.items())))
@@ -203,7 +206,17 @@ def _cycles(form: DepthwiseForm, knobs: Knobs) -> Column:
     return across * down * form.chunks.cycles(form.spec.stride, rows / across, columns / down)
 
 
+def forms_of(spec: Depthwise, config: Config) -> list[DepthwiseForm]:
+    """With tiles of weights for each channel block, and for as many as share them where lanes are
+    many: then a step takes all of these."""
+    plain = form_of(spec, config)
+    dense = replace(plain.chunks, dense=True)
+    if (dense.rows(config) == plain.chunks.rows(config) or plain.repeats > 1
+            or plain.output.shape[1] == 1):
+        return [plain]
+    return [plain, form_of(spec, config, chunks=dense)]
+
+
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
                     schedule=schedule)
-OPERATOR = Operator(description=Depthwise, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)
+OPERATOR = Operator(description=Depthwise, forms=forms_of, template=TEMPLATE)

@@ -36,6 +36,7 @@ class Chunks:
 
     planes: int = 1
     slide: int | None = None        # the axis along which three-tap windows slide, if any
+    dense: bool = False             # channel blocks share tiles, and steps take those that do
 
     @property
     def weight_rows(self) -> int:
@@ -47,9 +48,18 @@ class Chunks:
         """The number of weight rows in a chunk, rounded up to whole tiles. Where a step takes
         several channel blocks always, those of an accumulator tile, they may share one."""
         count = self.weight_rows
-        if self.counts == (1, 1) and 2 * count <= config.block_out:
-            return max(config.depthwise_lanes, 1 << (count - 1).bit_length())
+        if self.can_share(config):
+            rows = 1 << (count - 1).bit_length()
+            return rows if self.dense else max(config.depthwise_lanes, rows)
         return blocks_of(count, config.block_out) * config.block_out
+
+    def can_share(self, config: Config) -> bool:
+        """Whether a tile has room for the weights of several channel blocks."""
+        return self.counts == (1, 1) and 2 * self.weight_rows <= config.block_out
+
+    def blocks_in_tile(self, config: Config) -> int:
+        """Channel blocks whose weights share a tile."""
+        return max(1, config.block_out // self.rows(config))
 
     def strides(self, stride: tuple[int, int]) -> tuple[int, int]:
         """The distance between neighbouring sums in the input: 1 along the axis that slides."""

@@ -19,7 +19,11 @@ from microtron.compiler.expression.tensor import compute, placeholder
 from microtron.compiler.nest.nest import Buffer, Region, Scope
 from microtron.compiler.operators.choice import candidates
 from microtron.compiler.operators.depthwise.depthwise import Depthwise, form_of
-from microtron.compiler.operators.depthwise.depthwise_schedule import TEMPLATE, Knobs
+from microtron.compiler.operators.depthwise.depthwise_schedule import (
+    OPERATOR,
+    TEMPLATE,
+    Knobs,
+)
 from microtron.compiler.operators.depthwise.weight_chunks import Chunks, chunks_of
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import base, tiny
@@ -188,3 +192,27 @@ def test_it_runs_near_one_vector_a_cycle_or_the_speed_of_the_bus(size, channels,
     # With stride 2, an output vector takes 9 products, but reads and writes are 10 beats.
     beats = sum((*report.counts.bytes_loaded.values(), *report.counts.bytes_stored.values()))
     assert max(vectors, beats / base.bus_bytes) / report.cycles >= efficiency
+
+
+@pytest.mark.parametrize("taps", [1, 3])
+def test_channel_blocks_of_many_lanes_share_tiles_of_weights(taps):
+    """Of 64 rows of a tile, 3 × 3 taps fill 9, or 12 as windows: four blocks lie in one."""
+    config = replace(base, block_in=64, block_out=64, window_taps=taps)
+    spec = Depthwise(height=6, width=5, channels_in=350, channels_out=350, pad=1, zero_point_in=2)
+    plain, dense = OPERATOR.forms_of(spec, config)
+    assert [form.weights.shape[-2] for form in (plain, dense)] == [64, 16]
+    assert [prod(form.shapes["weights"]) // config.tile_bytes(Scratchpad.WGT)
+            for form in (plain, dense)] == [6, 2]
+    assert {each.blocks for each in candidates(TEMPLATE, dense)} == {6}
+    wider = form_of(replace(spec, channels_in=500, channels_out=500), config, chunks=dense.chunks)
+    assert {each.blocks for each in candidates(TEMPLATE, wider)} == {8, 4}
+    for each in candidates(TEMPLATE, dense)[::3]:
+        check(spec, config, form=dense, knobs=each)
+    for blocks in (8, 4):
+        check(wider.spec, config, form=OPERATOR.forms_of(wider.spec, config)[1],
+              knobs=Knobs(blocks=blocks, rows=1, columns=5))
+
+
+def test_blocks_of_few_lanes_have_tiles_of_their_own():
+    spec = Depthwise(height=6, width=5, channels_in=350, channels_out=350, pad=1)
+    assert len(OPERATOR.forms_of(spec, base)) == 1
