@@ -194,7 +194,7 @@ def form_of(layer: Description, config: Config, number: int) -> TensorForm:
     operator = operator_of(layer)
     if operator.compile is not None:        # of several parts, each with a schedule
         raise PointError(f"{layer.operator}: has no schedule of its own to choose")
-    forms = operator.forms_of(layer, config)
+    forms = operator.forms_of(layer, config, alone=True)
     if not 0 <= number < len(forms):
         raise PointError(f"{layer.operator}: form is {number}, but must be from 0 to "
                          f"{len(forms) - 1} on this configuration")

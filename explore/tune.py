@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from ..base.errors import MicrotronError
-from ..compiler.compile import compile_op
 from ..compiler.network.network import AcceleratorStep, Network
 from ..compiler.operators.catalogue import operator_of
 from ..compiler.operators.choice import candidates, estimates
 from ..compiler.operators.description import Description
+from ..compiler.operators.kernel import Options
 from ..isa.config import Config
 from ..isa.memory_timing import MemoryTiming
 from ..runtime.models.compilation import ModelOptions, compile_to_network
@@ -115,9 +115,10 @@ def prepare_layer(asked: LayerQuestion) -> Iterator[tuple[Schedule, Space]]:
 
 
 def compiler_choice(asked: LayerQuestion) -> Schedule:
-    """What the compiler makes of a layer, with exact cycles as its measure."""
-    kernel = compile_op(asked.layer, asked.config, cost=SimulatedCost(asked.memory),
-                        memory=asked.memory)
+    """What the compiler makes of a layer of a network, with exact cycles as its measure: in a form
+    that has its neighbours' layouts."""
+    kernel = operator_of(asked.layer).compile_spec(asked.layer, asked.config, Options(
+        cost=SimulatedCost(asked.memory), memory=asked.memory))
     return Schedule(kernel.form.number, kernel.knobs)
 
 

@@ -18,18 +18,18 @@ from ..points import LayerPoint
 from .bus_calendar import STRETCHES
 from .recorded_steps import merge_runs, own_steps
 from .schedule_loops import loops_of
-from .step_engines import KEPT, MANY, RING, ROWS, Loops, simulate_loops
+from .step_engines import simulate_loops
+from .step_records import IN_A_BURST, KEPT, MANY, RING, ROWS, Loops
 
 # Cycles in all, of the bus and of each engine; then those in all if memory were near, if nothing
 # were loaded ahead, with half as many reads in flight, if the bus turned at once, and if GEMM and
 # the ALU took turns; and those of a bus that turns as often as it can.
 PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "crowded", "smooth",
          "turns", "restless")
-PROGRAM = 3                 # instructions for a piece, and two for a step
-INSTRUCTIONS_IN_A_BEAT = 8
 # Longer loops only repeat what is in these.
 MOST_GROUPS, MOST_STEPS, MOST_PIECES, MOST_BURSTS = 4, 48, 24, 12_000
 LEAST_STEPS, LEAST_PIECES = 8, 4
+MEETING = 0.9               # of the turns of a bus on which reads and writes always meet
 NARROW = 32.0               # cycles of a stretch, at least
 _calendar, _rows = np.zeros((4, STRETCHES)), np.zeros((ROWS, RING))
 _counts = np.zeros((2, KEPT + 1), np.int64)
@@ -54,7 +54,8 @@ def pipeline_of(point: LayerPoint) -> dict[str, float]:
                        writes)
     exact = cycles(loops)
     totals = _totals(loops, memory, point.config)
-    found = {"cycles": max(exact, totals["bus"], totals["gemm"], totals["alu"]), **totals,
+    least = max(totals["bus"], MEETING * totals["restless"], totals["gemm"], totals["alu"])
+    found = {"cycles": max(exact, least), **totals,
             "near": cycles(loops, read=1, write=1),
             "serial": cycles(loops._replace(buffers=1, sums=1)),
             "crowded": cycles(loops, in_flight=max(1, reads // 2)),
@@ -71,14 +72,17 @@ def _totals(loops: Loops, memory: MemoryTiming, config: Config) -> dict[str, flo
     weights = (loops.groups * loops.pieces if loops.wgt_stays else pieces) * (
         loops.wgt_bursts * loops.wgt_beats)
     results = steps * loops.out_bursts * loops.out_beats
-    code = (pieces * PROGRAM + 2 * steps) * loops.code_beats / INSTRUCTIONS_IN_A_BEAT
+    code = (pieces * (loops.inp_loads + loops.gemms + 1) + steps * (
+        loops.sum_alus + loops.alus + loops.stores)
+            ) * loops.code_beats / IN_A_BURST
     read = inputs + weights + code
     bus = max(read, results) if not memory.shared else read + results
     turns = 2 * memory.turn * min(read, results) if memory.shared else 0
     return {"bus": bus * memory.cycles_per_beat,
             "restless": bus * memory.cycles_per_beat + turns,
             "load": inputs * loops.inp_rate + weights, "gemm": pieces * loops.products,
-            "alu": steps * (loops.vectors + (loops.pieces * loops.piece_vectors)),
+            "alu": steps * (loops.sum_vectors + loops.vectors + loops.clears + loops.pieces * (
+                loops.piece_vectors + loops.inp_loads * loops.load_vectors)),
             "store": results}
 
 
@@ -104,8 +108,10 @@ def _step_cycles(loops: Loops, beat: float) -> float:
     """Cycles of a step, at most and roughly: how far a calendar has to reach."""
     loads = loops.inp_bursts * loops.inp_beats * loops.inp_rate + loops.fill + (
         loops.wgt_bursts * loops.wgt_beats)
-    return beat * (loops.pieces * (loops.products + loops.piece_vectors + 2 * loads)
-                       + loops.vectors + 2 * loops.out_bursts * loops.out_beats + 100)
+    alu = loops.piece_vectors + loops.inp_loads * loops.load_vectors
+    return beat * (loops.pieces * (loops.products + alu + 2 * loads)
+                   + loops.sum_vectors + loops.vectors + loops.clears
+                   + 2 * loops.out_bursts * loops.out_beats + 100)
 
 
 def _cut(loops: Loops) -> Loops:

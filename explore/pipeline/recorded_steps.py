@@ -24,6 +24,7 @@ from ...compiler.operators.pool.pool_schedule import (
 )
 from ...compiler.operators.sliding_window import Windowed
 from ...isa.instructions import PARAMETER_TILES, Buffer
+from .pool_passes import even_knobs
 
 
 def merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
@@ -64,14 +65,14 @@ def image_shares(spec: Windowed, knobs: object, taps: tuple[int, int]) -> tuple[
     return shares[0], shares[1]
 
 
-def _are_whole_tiles(form: TensorForm, name: str, moved: int, all_of_them: int) -> bool:
+def are_whole_tiles(form: TensorForm, name: str, moved: int, all_of_them: int) -> bool:
     """Whether blocks that are moved at once are whole tiles of memory."""
     ways = _ways(form, name)
     return moved >= ways and (moved % ways == 0 or moved == all_of_them)
 
 
 def _blocks_in_a_run(form: TensorForm, name: str, moved: int, all_of_them: int) -> int:
-    whole = _are_whole_tiles(form, name, moved, all_of_them)
+    whole = are_whole_tiles(form, name, moved, all_of_them)
     return min(_ways(form, name), moved) if whole else 1
 
 
@@ -86,31 +87,33 @@ def own_steps(form: TensorForm, knobs: object) -> Steps | None:
     parameters = PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC)
     if isinstance(form, LanewiseForm):
         tiles = form.output.shape[0]
-        size = min(tiles, knob_of(knobs, "tiles"))
-        return Steps(groups=1, steps=-(-tiles // size), pieces=1, products=0, out_runs=1,
+        steps = -(-tiles // min(tiles, knob_of(knobs, "tiles")))
+        size = tiles / steps
+        return Steps(groups=1, steps=steps, pieces=1, products=0, out_runs=1,
                      vectors=size * (len(form.steps) + 1), inp=len(form.wide) * size * tile,
                      runs=len(form.wide), wgt=0, out=size * tile,
                      parameters=(len(form.wide) + 1) * parameters)
     if isinstance(form, PoolForm) and isinstance(knobs, PoolKnobs):
-        return _pool_steps(form, knobs)
+        return _pool_steps(form, even_knobs(form, knobs), knobs)
     return None
 
 
-def _pool_steps(form: PoolForm, knobs: PoolKnobs) -> Steps:
+def _pool_steps(form: PoolForm, knobs: PoolKnobs, whole: PoolKnobs) -> Steps:
     """A step for each box of a pool's input. A window that is combined part by part has a box for
     each part, and its results go out once."""
     tile = form.config.tile_bytes(Buffer.OUT)
-    (height, width), taken = box(form, knobs), image_shares(form.spec, knobs, knobs.window)
+    (height, width), taken = box(form, knobs), image_shares(form.spec, whole, knobs.window)
     blocks, results = knobs.blocks, knobs.blocks * knobs.rows * knobs.columns
     ways = min(_ways(form, "data"), blocks)
     runs: Column = blocks / ways * max(1.0, 1 if width >= form.spec.width else taken[0] * height)
     out_runs = blocks / ways * knobs.rows
-    if not _are_whole_tiles(form, "data", blocks, form.output.shape[1]):    # they move one by one
+    if not are_whole_tiles(form, "data", whole.blocks, form.output.shape[1]):
+        # Tiles move one by one.
         runs, out_runs = blocks * height * width * taken[0] * taken[1], results
     parts = prod(-(-extent // size)
                  for extent, size in zip(form.spec.kernel, knobs.window, strict=True))
-    count = boxes(form, knobs)
-    fresh = loaded_boxes(form, knobs) / count       # rows that windows share are not loaded again
+    count = boxes(form, whole)
+    fresh = loaded_boxes(form, whole) / count       # rows that windows share are not loaded again
     return Steps(
         groups=1, pieces=parts, products=0, steps=count / parts, wgt=0,
         vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles,

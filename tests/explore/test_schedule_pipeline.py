@@ -6,14 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from microtron import Config, Conv2d, Depthwise
+from microtron import PRESETS, Config, Conv2d, Depthwise, Elementwise, Pool, schedules_of
+from microtron.compiler.operators.elementwise.elementwise import Operation
+from microtron.compiler.operators.pool.pool import Kind
 from microtron.explore.dataset import Design
 from microtron.explore.features import estimate_of
 from microtron.explore.layer_sources import sample_layers
 from microtron.explore.measure import measure_schedules
 from microtron.explore.pipeline.pipeline_parts import PARTS, pipeline_of
 from microtron.explore.pipeline.recorded_steps import image_shares
-from microtron.explore.points import LayerPoint
+from microtron.explore.points import LayerPoint, Schedule
 from microtron.explore.predictor import best_schedule
 from microtron.explore.sampling import sample_configs
 from microtron.isa.memory_timing import MemoryTiming
@@ -25,8 +27,8 @@ MEMORIES = (MemoryTiming(), MemoryTiming(read_latency=90, write_latency=40),
 
 @pytest.fixture(scope="module")
 def points():
-    layers = [layer for layer in sample_layers(60, 4) if layer.operator != "pool"][:24]
-    design = Design(configs=sample_configs(24, 4), layers=layers, memories=MEMORIES, schedules=1)
+    design = Design(configs=sample_configs(24, 4), layers=sample_layers(24, 4), memories=MEMORIES,
+                    schedules=1)
     return [point for group in design.groups(72) for point in group]
 
 
@@ -74,3 +76,20 @@ def test_channels_that_do_not_fill_a_tile_of_memory_are_loaded_tile_by_tile():
     [(_, measured)] = measure_schedules([point])
     assert measured["cycles"] > 1.8 * estimate_of(point)
     assert pipeline_of(point)["cycles"] == pytest.approx(measured["cycles"], rel=0.3)
+
+
+@pytest.mark.parametrize("layer", [
+    Elementwise(operation=Operation.ADD, channels=64, height=12, width=12),     # four passes
+    Pool(kind=Kind.MAX, height=16, width=16, channels=32, kernel=2, stride=2)])
+@pytest.mark.parametrize("banks", [1, 4])
+def test_layers_of_the_alu_wait_for_their_sums_and_their_banks(layer, banks):
+    """Few tiles in a step: what the ALU writes is read 17 cycles later at the earliest."""
+    config = replace(PRESETS["small"], acc_banks=banks)
+    errors = []
+    schedules = [Schedule(form.number, knobs) for form, knobs in schedules_of(layer, config)]
+    for schedule in schedules[::max(1, len(schedules) // 12)]:
+        point = LayerPoint(layer, config, MEMORIES[0], schedule)
+        [(_, measured)] = measure_schedules([point])
+        errors.append(pipeline_of(point)["cycles"] / measured["cycles"] - 1)
+    assert np.median(np.abs(errors)) < 0.1
+    assert np.max(np.abs(errors)) < 0.4

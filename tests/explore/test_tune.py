@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtron import PRESETS, MicrotronError, compile, load, simulate
-from microtron.explore.points import Schedule, parse_config, parse_point
+from microtron import PRESETS, Conv2d, MicrotronError, compile, compile_op, load, simulate
+from microtron.compiler.operators.catalogue import operator_of
+from microtron.explore.points import LayerPoint, Schedule, parse_config, parse_point
 from microtron.explore.records import Records
 from microtron.explore.schedule_files import (
     find_schedules,
@@ -24,6 +25,7 @@ from microtron.explore.tune import (
     TunedLayer,
     TuneOptions,
     Tuner,
+    compiler_choice,
     schedule_space,
 )
 from microtron.isa.memory_timing import MemoryTiming
@@ -38,6 +40,16 @@ DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 class Knobs:
     rows: int
     columns: int
+
+
+def test_forms_of_operators_alone_are_points_but_no_choice_of_a_network_s_layer():
+    layer, config = Conv2d(height=8, width=8, channels_in=4, channels_out=4, pad=1), PRESETS["base"]
+    alone = compile_op(layer, config)
+    others = operator_of(layer).forms_of(layer, config)
+    assert alone.form.number >= len(others)
+    point = LayerPoint(layer, config, MEMORY, Schedule(alone.form.number, alone.knobs))
+    assert parse_point(point.to_json()).form == alone.form
+    assert compiler_choice(LayerQuestion(layer, config, MEMORY)).form < len(others)
 
 
 def bowl():

@@ -1,0 +1,124 @@
+"""What a simulation of steps begins with, a schedule as loops, and what it keeps track of."""
+
+# No postponed annotations here: numba reads the functions as they are.
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .bus_calendar import Bus, Numbers, helper
+
+# Cycles: from the queue to the begin, from there to a request, from an answer to a token, of a
+# token, from the last slot to a result, from a store's begin to its data.
+DISPATCH, REQUEST, WRITTEN, TOKEN = 0.5, 0.5, 1.0, 2.5
+GEMM_LATENCY, ALU_LATENCY, STORE_LATENCY, ANSWER, BEGIN = 8.0, 17.0, 8.0, 0.5, 5.5
+ENDING = 4.5
+IN_A_BURST = 8              # instructions; two bursts of them are fetched ahead
+LOADS_IN_FLIGHT = 4         # the same number of stores
+MANY = 96                   # bursts of a transfer that are taken as one
+RING, KEPT = 64, 256        # of what came last; sequences of micro-ops that are remembered
+SETS_KEPT, INTERVALS = 8, 4
+ROWS = 24                   # of 64 numbers each, that a simulation needs
+LOAD, GEMM, ALU, STORE = range(4)
+# Points in time.
+(FETCHED, ARRIVED, REQUESTED, READ_END, FILLED, SENT, WRITE_END, GEMM_FREE, GEMM_END, ALU_FREE,
+ ALU_END, PARAMETERS, GROUP_END, FINISH) = range(14)
+# Counts: instructions of each engine, and all; bursts; sequences of micro-ops; loads of parameters;
+# the ALU's intervals.
+ALL, READ_BURSTS, WRITE_BURSTS, SEQUENCES, SETS, TURNS = range(4, 10)
+# What one transfer leaves for the next: a part of a burst.
+OF_INPUTS, OF_WEIGHTS, OF_PARAMETERS, OF_RESULTS, OF_UOPS = range(5)
+CONSUMED, SUMMED, STORED = range(3)     # of buffers: when the last two were given back
+
+
+class Loops(NamedTuple):
+    """A schedule: loops, and what each step takes. Transfers have bursts, beats of each, and the
+    least cycles of a beat."""
+
+    groups: int
+    steps: int                  # of a group
+    pieces: int                 # of a step
+    parts: int                  # of a piece, and of a step's results
+    fresh: int                  # groups that load their inputs
+    inp_loads: int              # for a piece
+    inp_bursts: float
+    inp_beats: float
+    inp_rate: float
+    fill: float                 # cycles in which borders are filled in
+    wgt_bursts: float
+    wgt_beats: float
+    wgt_stays: bool
+    wgt_ahead: bool             # those of the next group come while these are in use
+    par_bursts: float
+    par_beats: float
+    par_rate: float
+    par_copies: int
+    par_once: bool              # for all groups, or
+    par_every: bool             # with each step
+    out_bursts: float
+    out_beats: float
+    products: float             # of a piece
+    vectors: float              # cycles of the ALU for a step
+    piece_vectors: float        # and for a piece, where there are no products
+    sum_vectors: float          # before them, where no result is written yet
+    sum_alus: int               # instructions that these take
+    alus: int                   # instructions of the ALU for a part of a step's results,
+    stores: int                 # of STORE,
+    gemms: int                  # and of GEMM for a part of a piece
+    clears: float               # cycles in which the ALU clears sums before GEMM begins
+    load_vectors: float         # cycles of the ALU for what each load has brought
+    piece_alus: int             # instructions of the ALU for a piece
+    late: float                 # share of the ALU's cycles after it has read all inputs
+    share: float                # of its cycles in which GEMM keeps the ALU from the only bank
+    load_blocked: float         # of the ALU's cycles for a load or a piece, and
+    blocked: float              # for a step's sums, in which it keeps LOAD from its bank
+    buffers: int                # of inputs
+    sums: int                   # buffers of sums
+    results: int                # buffers of results
+    uops: float                 # micro-ops of a sequence
+    uop_room: float
+    src_copies: int             # buffers that sequences of micro-ops name
+    wgt_copies: int
+    uop_beats: float
+    code_beats: float           # of a burst of instructions
+    queue: int
+
+
+class State(NamedTuple):
+    """What has happened so far."""
+
+    times: Numbers
+    counts: npt.NDArray[np.int64]
+    rests: Numbers
+    starts: Numbers             # by engine: the last ones
+    reads: Numbers              # ends of bursts
+    writes: Numbers
+    loads: Numbers              # ends
+    stores: Numbers
+    dispatched: Numbers
+    buffers: Numbers            # by who takes them
+    sets: Numbers               # of parameters: when they were no more needed
+    gemm_busy: Numbers          # intervals in which GEMM worked, the last ones
+    alu_busy: Numbers           # and the ALU wrote
+    keys: npt.NDArray[np.int64]     # of sequences on the chip
+    groups: Numbers             # ends
+
+
+@helper
+def read_loops(given: Numbers) -> Loops:
+    """What Python wrote down, in order."""
+    return Loops(
+        int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4]), int(given[5]),
+        given[6], given[7], given[8], given[9], given[10], given[11], given[12] > 0,
+        given[13] > 0, given[14], given[15], given[16], int(given[17]), given[18] > 0,
+        given[19] > 0, given[20], given[21], given[22], given[23], given[24], given[25],
+        int(given[26]), int(given[27]), int(given[28]), int(given[29]), given[30], given[31],
+        int(given[32]), given[33], given[34], given[35], given[36], int(given[37]),
+        int(given[38]), int(given[39]), given[40], given[41], int(given[42]), int(given[43]),
+        given[44], given[45], int(given[46]))
+
+
+@helper
+def read_bus(given: Numbers, calendar: Numbers) -> Bus:
+    return Bus(given[0], given[1], given[2], given[3], given[4], int(given[5]), int(given[6]),
+               given[7], calendar)
