@@ -67,13 +67,11 @@ def layers() -> dict[str, Description]:
                                         kernel=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1))}
 
 
-def configs(only_base: bool) -> dict[str, Config]:
-    """`base`, and the first two of a sample on which every layer has a schedule."""
+def configs(drawn: int) -> dict[str, Config]:
+    """`base`, and the first few of a sample on which every layer has a schedule."""
     found = {"base": load_config("base")}
-    if only_base:
-        return found
     for number, config in enumerate(sample_configs(16, SEED), 1):
-        if len(found) < 3 and all(_fits(layer, config) for layer in layers().values()):
+        if len(found) <= drawn and all(_fits(layer, config) for layer in layers().values()):
             found[f"drawn {number}"] = config
     return found
 
@@ -86,8 +84,8 @@ def _fits(layer: Description, config: Config) -> bool:
     return True
 
 
-def cases(most: int, only_base: bool) -> Iterator[Case]:
-    for config_name, config in configs(only_base).items():
+def cases(most: int, drawn: int) -> Iterator[Case]:
+    for config_name, config in configs(drawn).items():
         for layer_name, layer in layers().items():
             asked = LayerQuestion(layer, config, MEMORY)
             first = compiler_choice(asked)
@@ -152,7 +150,7 @@ def measure_searches(options: argparse.Namespace) -> Outcome:
     rows: list[Row] = []
     with report_progress("listing schedules") as tell:
         by_config: dict[str, list[Case]] = {}
-        for case in cases(options.points, options.only_base):
+        for case in cases(options.points, options.drawn):
             tell(f"listing schedules: {case.layer_name} on {case.config_name}")
             by_config.setdefault(case.config_name, []).append(case)
         for some in by_config.values():

@@ -152,8 +152,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                                                          "go to this store")
     parser.add_argument("--points", type=int, default=2000,
                         help="with --search: schedules of each layer (2000)")
-    parser.add_argument("--only-base", action="store_true",
-                        help="with --search: no configurations that are drawn")
+    parser.add_argument("--drawn", type=int, default=2,
+                        help="with --search: configurations that are drawn, beside base (2)")
 
 
 if __name__ == "__main__":

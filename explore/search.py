@@ -60,8 +60,9 @@ class Search:
     def try_all(self, places: Sequence[int]) -> None:
         """Measure some schedules, as many as are left and new."""
         new = [place for place in dict.fromkeys(places) if place not in self.known][:self.left]
-        found = self.measure([self.space.schedules[place] for place in new])
-        self.known.update(zip(new, found, strict=True))
+        if new:
+            found = self.measure([self.space.schedules[place] for place in new])
+            self.known.update(zip(new, found, strict=True))
 
     def unknown(self) -> list[int]:
         """Places that have not been measured, the most promising first."""

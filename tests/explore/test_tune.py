@@ -42,6 +42,19 @@ class Knobs:
     columns: int
 
 
+@pytest.mark.parametrize("method", ["exhaustive", "anneal", "guided"])
+def test_a_layer_of_one_schedule_is_measured_once(method):
+    [schedule], asked = [Schedule(0, Knobs(1, 1))], []
+    space = Space([schedule], np.ones(1), np.ones((1, 2), np.float32))
+
+    def measure(some):
+        assert some, "nothing to measure is not asked for"
+        asked.extend(some)
+        return [7.0] * len(some)
+    assert run_search(method, space, measure, 8, 0, schedule) == {schedule: 7.0}
+    assert asked == [schedule]
+
+
 def test_forms_of_operators_alone_are_points_but_no_choice_of_a_network_s_layer():
     layer, config = Conv2d(height=8, width=8, channels_in=4, channels_out=4, pad=1), PRESETS["base"]
     alone = compile_op(layer, config)
