@@ -36,7 +36,7 @@ QUICK = tests/test_project.py tests/base tests/isa tests/compiler/expression tes
 	$(foreach slow,base/test_checked_values isa/test_config_fuzz isa/assembly/test_assembler \
 	isa/assembly/test_assembler_errors isa/image/test_image_refusals \
 	isa/verification/test_verifier_limits,--deselect tests/$(slow).py)
-BENCHMARKS = $(filter-out $(addprefix %/,common.py convolution.py layer_sweep.py schedule_search.py),$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS = $(filter-out $(addprefix %/,common.py convolution.py layer_sweep.py schedule_search.py worker_rates.py),$(sort $(wildcard benchmarks/*.py)))
 # Small enough for the smallest square array.
 RTL_LAYER = conv2d --height 8 --width 8 --channels-in 8 --channels-out 8 --pad 1
 

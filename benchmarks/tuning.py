@@ -7,7 +7,8 @@ a batch. Emission as objects, which is the definition of what is emitted, is mea
 every stream is compared with it. `microtron.evaluate` takes the same candidates at once, on all
 processors; its cycles are compared, too. All times are processor time.
 
-With `--search FILE` it is searches that are measured (benchmarks/schedule_search.py).
+With `--search FILE` it is searches that are measured (benchmarks/schedule_search.py), with
+`--workers N` points on several workers (benchmarks/worker_rates.py).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from cases.known_layers import RESNET_18
 from common import Column, Outcome, Row, main
 from schedule_search import measure_searches
+from worker_rates import compare_workers
 
 from microtron import evaluate
 from microtron.compiler.accelerator.emission.assemble_program import dram_of, program_of
@@ -121,6 +123,8 @@ def measure_layer(name: str, shape: str, spec: Description,
 def measure(options: argparse.Namespace) -> Outcome:
     if options.search:
         return measure_searches(options)
+    if options.workers > 1:
+        return compare_workers(options)
     layers = [each for each in RESNET_18 if each.offloaded]
     warm = layers[0]
     measure_layer(warm.vta, warm.shape, warm.spec, argparse.Namespace(
@@ -151,7 +155,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--search", metavar="FILE", help="compare searches instead; measurements "
                                                          "go to this store")
     parser.add_argument("--points", type=int, default=2000,
-                        help="with --search: schedules of each layer (2000)")
+                        help="with --search: schedules of each layer; with --workers: points "
+                             "(2000)")
+    parser.add_argument("--workers", type=int, default=1,
+                        help="compare so many workers with one process instead")
     parser.add_argument("--drawn", type=int, default=2,
                         help="with --search: configurations that are drawn, beside base (2)")
 

@@ -166,11 +166,11 @@ def finish(found: Exploration, records: Records, *, finalists: int, until: float
            tell: Tell = lambda doing: None,
            show: Callable[[Exploration], None] = lambda found: None,
            pool: Pool | None = None) -> None:
-    """Simulate the predicted front exactly, at most so many of it, spread over its length. `show`
-    is called after each, so that whoever is stopped has what there is."""
+    """Simulate the predicted front exactly, and what is behind it while there are fewer than so
+    many. `show` is called after each, so that whoever is stopped has what there is."""
     question = found.question
-    front = pareto_front(list(found.predicted.values()), question.objectives)
-    chosen = [point.config for point in spread(front, finalists)]
+    chosen = [point.config for point in choose_finalists(
+        list(found.predicted.values()), question.objectives, finalists)]
     tell(f"simulating {len(chosen)} configurations")
     with closing(measure_configs(question.tasks, chosen, question.memory, records,
                                  pool or SerialPool())) as results:
@@ -192,6 +192,20 @@ def measure(found: Exploration, config: Config, records: Records) -> Point:
                   question.budget.area(config), exact=True)
     found.exact[config] = point
     return point
+
+
+def choose_finalists(points: Sequence[Point], objectives: Sequence[str],
+                     most: int) -> list[Point]:
+    """The front of some points, then the front of the others, and so on: predictions err, and what
+    is close behind may be in front. Of one that is too long, points spread over its length."""
+    found: list[Point] = []
+    rest = list(points)
+    while rest and len(found) < most:
+        front = pareto_front(rest, objectives)
+        found += spread(front, most - len(found))
+        ahead = {point.config for point in front}
+        rest = [point for point in rest if point.config not in ahead]
+    return found
 
 
 def spread(points: Sequence[Point], most: int) -> list[Point]:

@@ -19,7 +19,12 @@ from microtron.compiler.operators.dense.dense import Dense
 from microtron.explore.area.area_counts import KINDS, area_features
 from microtron.explore.area.area_model import AreaRow, fit_area
 from microtron.explore.codesign.board_budget import Budget, UnfitError
-from microtron.explore.codesign.codesign_search import Exploration, search, spread
+from microtron.explore.codesign.codesign_search import (
+    Exploration,
+    choose_finalists,
+    search,
+    spread,
+)
 from microtron.explore.codesign.front import Point, dominates, pareto_front
 from microtron.explore.codesign.question import Question
 from microtron.explore.codesign.workload import Task, exact_cycles, read_tasks
@@ -81,6 +86,16 @@ def test_a_front_is_plotted_where_matplotlib_is(monkeypatch):
     monkeypatch.setattr(figure, "has_matplotlib", lambda: False)
     with pytest.raises(MicrotronError, match="need matplotlib, which is not installed"):
         front.plot()
+
+
+def test_finalists_are_the_front_and_then_what_is_behind_it():
+    some = [Point(replace(PRESETS["tiny"], queue_depth=2 << number), cycles, {"lut": lut})
+            for number, (cycles, lut) in enumerate(
+                ((30, 10.0), (20, 20.0), (10, 30.0), (21, 21.0), (11, 31.0)))]
+    objectives = ("latency", "lut")
+    assert [each.cycles for each in choose_finalists(some, objectives, 2)] == [10, 30]
+    assert [each.cycles for each in choose_finalists(some, objectives, 4)] == [10, 20, 30, 11]
+    assert len(choose_finalists(some, objectives, 9)) == 5
 
 
 def test_finalists_are_spread_and_have_both_ends():
