@@ -75,7 +75,8 @@ def _totals(loops: Loops, memory: MemoryTiming, config: Config) -> dict[str, flo
     code = (pieces * (loops.inp_loads + loops.gemms + 1) + steps * (
         loops.sum_alus + loops.alus + loops.stores)
             ) * loops.code_beats / IN_A_BURST
-    read = inputs + weights + code
+    sets = 1 if loops.par_once else steps if loops.par_every else loops.groups
+    read = inputs + weights + code + sets * loops.par_bursts * loops.par_beats
     bus = max(read, results) if not memory.shared else read + results
     turns = 2 * memory.turn * min(read, results) if memory.shared else 0
     return {"bus": bus * memory.cycles_per_beat,
