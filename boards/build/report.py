@@ -43,8 +43,8 @@ class ChosenClock:
     """The accelerator's clock as a build has chosen it."""
 
     hz: int
-    margin: float                   # that it is below what the first route reached; 0 if one did
-    first_mhz: float                # and what that was
+    margin: float                   # that it is below what routing reached; 0 if that is enough
+    reached_mhz: float              # and what that was
 
 
 def read_nextpnr_report(path: Path, flow: str, clock: str, features: Path | None = None,
@@ -87,7 +87,7 @@ def summarize(board: Board, config: Config, name: str, placed: RoutedDesign | No
     if placed is not None:
         target = (chosen.hz if chosen else board.clock.system_hz) / 1e6
         if chosen is not None:
-            found |= {"margin": chosen.margin, "first_mhz": chosen.first_mhz,
+            found |= {"margin": chosen.margin, "reached_mhz": chosen.reached_mhz,
                       "system_mhz": board.clock.system_hz / 1e6}
         found |= {"mhz": placed.mhz, "target_mhz": target,
                   "meets_timing": placed.mhz >= target and not placed.missed,
@@ -119,6 +119,6 @@ def _margin_rows(found: PlainData) -> list[tuple[str, str]]:
     """How the accelerator's clock was chosen, if it has one of its own."""
     if "margin" not in found:
         return []
-    below = f"{found['margin']:.0%} below the {found['first_mhz']:.1f} MHz of the first route"
-    said = below if found["margin"] else "one route was enough"
+    below = f"{found['margin']:.0%} below the {found['reached_mhz']:.1f} MHz that routing reached"
+    said = below if found["margin"] else "none: routing reached it"
     return [("margin", f"{said}; the system runs at {found['system_mhz']:g} MHz")]

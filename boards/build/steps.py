@@ -45,28 +45,17 @@ except MicrotronError as error:
 
 @dataclass(frozen=True)
 class Command:
-    """Run a tool; where it fails by a fault of its own that we know, once more, another way.
-
-    `ready` maps outputs to inputs: where an earlier step has left all of these inputs with content,
-    they are the outputs, and the tool is not run.
-    """
+    """Run a tool; where it fails by a fault of its own that we know, once more, another way."""
 
     need: Need
     arguments: tuple[str, ...]
     known_fault: str = ""                   # what it says then
     instead: tuple[str, ...] = ()           # other arguments
-    ready: tuple[tuple[str, str], ...] = ()
 
     def identity(self) -> tuple[str, ...]:
-        return (find_tool(self.need).version, *self.arguments, self.known_fault, *self.instead,
-                *(name for pair in self.ready for name in pair))
+        return (find_tool(self.need).version, *self.arguments, self.known_fault, *self.instead)
 
     def run(self, folder: Path, log: Path) -> tuple[int, str]:
-        if self.ready and all((folder / source).stat().st_size for _, source in self.ready):
-            for output, source in self.ready:
-                shutil.copyfile(folder / source, folder / output)
-            log.write_text("")
-            return 0, ""
         command = find_tool(self.need).command
         with follow_log(log, self.need.name):
             done = run_tool([*command, *self.arguments], folder=folder, log=log)

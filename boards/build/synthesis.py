@@ -32,10 +32,10 @@ class Design:
 
 
 def synthesis_steps(board: Board, design: Design, synthesis: str, registers: tuple[str, ...] = (),
-                fit: Step | None = None, luts: str = "") -> tuple[Step, ...]:
+                fit: tuple[Step, ...] = (), luts: str = "") -> tuple[Step, ...]:
     """The steps up to a netlist that fits the part; `synthesis` is the family's pass, `registers`
-    what is done in place of its own mapping of registers, `fit` what counts cells there, and `luts`
-    the pass that maps to LUTs where ABC9 fails."""
+    what is done in place of its own mapping of registers, `fit` the steps that count cells there,
+    and `luts` the pass that maps to LUTs where ABC9 fails."""
     command = f"{synthesis} -top {design.top}"
     passes = [f"{command} -json {NETLIST}"]
     if registers:
@@ -54,9 +54,9 @@ def synthesis_steps(board: Board, design: Design, synthesis: str, registers: tup
              work=Write(texts)),
         Step(name="synthesis", doing="synthesizing: a minute or more",
              inputs=(*design.sources, *texts), outputs=(NETLIST, CELLS), work=run),
-        fit or Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
-                    work=Call("microtron.boards.build.cell_count:check_fit",
-                              {"flow": board.flow, **resource_arguments(board)})))
+        *(fit or (Step(name="fit", doing="counting cells", inputs=(CELLS,), outputs=(AREA,),
+                       work=Call("microtron.boards.build.cell_count:check_fit",
+                                 {"flow": board.flow, **resource_arguments(board)})),)))
 
 
 def resource_arguments(board: Board) -> dict[str, object]:

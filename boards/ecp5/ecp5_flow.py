@@ -15,12 +15,12 @@ from ..facts.board import Board
 from ..facts.errors import BoardError
 from ..soc.system_design import system_design
 from ..soc.system_steps import system_needs
-from .choose_clock import CLOCK
+from .set_clock import CLOCK
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PREPARED = "prepared.json"          # the netlist that is placed
-FIRST, CHOSEN = "first_timing.json", "clock.json"       # where the accelerator's clock is chosen
-KEPT = ("kept.config", "kept_timing.json")      # the first route, where it reached that clock
+TIMING, CONFIG = "timing.json", "design.config"
+CHOSEN = "clock.json"               # the accelerator's clock
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -52,51 +52,39 @@ def plan_back_end(board: Board, design: Design) -> Build:
              work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
                  "source": NETLIST, "to": PREPARED, "die": _parse_part(board)[1]})),
         *_routes(board, design.pins),
-        Step(name="pack", doing="writing the bitstream", inputs=("design.config",),
+        Step(name="pack", doing="writing the bitstream", inputs=(CONFIG,),
              outputs=(product,), work=Command(tools.ECPPACK, (
-                 "--compress", "--input", "design.config", "--bit", product))),
+                 "--compress", "--input", CONFIG, "--bit", product))),
         Step(name="check", doing="reading the bitstream back", inputs=(product,),
              outputs=(bitstream.REPORT,),
              work=Call("microtron.boards.ecp5.ecp5_bitstream:check", {
                  "name": product, "idcode": board.part.idcode})))
     clock, chosen = (CLOCK, CHOSEN) if board.clock.is_crossed else ("", "")
-    return Build(steps=steps, product=product, timing="timing.json", system=design.system,
+    return Build(steps=steps, product=product, timing=TIMING, system=design.system,
                  clock=clock, chosen=chosen)
 
 
 def _routes(board: Board, pins: str) -> tuple[Step, ...]:
-    """Place and route; where the accelerator has a clock of its own and the first route has not
-    reached it, a second time at the clock that it reached, less a margin."""
-    results = ("design.config", "timing.json")
-    if not board.clock.is_crossed:
-        return (_route(board, "route", PREPARED, pins, results),)
-    netlist, constraints = "clocked.json", "clocked.lpf"
-    return (
-        _route(board, "first_route", PREPARED, pins, ("first.config", FIRST)),
-        Step(name="clock", doing="choosing the accelerator's clock",
-             inputs=(FIRST, "first.config", PREPARED, pins),
-             outputs=(netlist, constraints, CHOSEN, *KEPT),
-             work=Call("microtron.boards.ecp5.choose_clock:choose_clock", {
-                 "timing": FIRST, "config": "first.config", "netlist": PREPARED, "pins": pins,
-                 "oscillator_hz": board.clock.hz, "to_netlist": netlist, "to_pins": constraints,
-                 "chosen": CHOSEN, "kept": KEPT})),
-        _route(board, "route", netlist, constraints, results, KEPT))
-
-
-def _route(board: Board, name: str, netlist: str, pins: str, outputs: tuple[str, str],
-           kept: tuple[str, ...] = ()) -> Step:
-    config, timing = outputs
-    return Step(
-        name=name, doing="placing and routing: minutes, or an hour if large",
-        inputs=(netlist, pins, AREA, *kept), outputs=outputs,
+    """Place and route; where the accelerator has a clock of its own, it gets what that reached."""
+    clock = board.clock
+    routed = "routed.config" if clock.is_crossed else CONFIG
+    route = Step(
+        name="route", doing="placing and routing: minutes, or an hour if large",
+        inputs=(PREPARED, pins, AREA), outputs=(routed, TIMING),
         work=Command(tools.NEXTPNR_ECP5, (
-            *nextpnr_options(board), "--json", netlist, "--lpf", pins,
-            "--lpf-allow-unconstrained", "--textcfg", config, "--report", timing, "--freq",
-            f"{board.clock.system_hz / 1e6:g}",
+            *nextpnr_options(board), "--json", PREPARED, "--lpf", pins,
+            "--lpf-allow-unconstrained", "--textcfg", routed, "--report", TIMING, "--freq",
+            f"{clock.system_hz / 1e6:g}",
             # The static placer takes a third less wire on whole systems; without it, the router
             # does not come to an end on some.
-            "--timing-allow-fail", "--placer", "static", "--router", "router2"),
-            ready=tuple(zip(outputs, kept, strict=True)) if kept else ()))
+            "--timing-allow-fail", "--placer", "static", "--router", "router2")))
+    if not clock.is_crossed:
+        return (route,)
+    return (route, Step(
+        name="clock", doing="setting the accelerator's clock", inputs=(TIMING, routed),
+        outputs=(CONFIG, CHOSEN), work=Call("microtron.boards.ecp5.set_clock:set_clock", {
+            "timing": TIMING, "config": routed, "oscillator_hz": clock.hz,
+            "wanted_hz": clock.accelerator_hz, "to": CONFIG, "chosen": CHOSEN})))
 
 
 def plan(board: Board, config: Config) -> Build:

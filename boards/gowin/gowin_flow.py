@@ -20,6 +20,7 @@ from ..soc.system_steps import system_needs
 # grade C8 have.
 PART = re.compile(r"GW2AR?-LV(18|55)[A-Z]+\d+C\d/I\d")
 
+PACKED = "packed.json"          # the netlist that is placed
 # Registers with different enables or resets do not share a slice, and the placer finds no place for
 # the last of some hundred kinds. So LUTs do what fewer registers than these have in common.
 SHARED = 12
@@ -47,15 +48,18 @@ def plan_back_end(board: Board, design: Design) -> Build:
     """The steps from a design to its bitstream."""
     product = f"{board.name}.fs"
     steps = (
-        *synthesis_steps(board, design, SYNTHESIS, REGISTERS, Step(
-            name="fit", doing="counting cells", inputs=(CELLS, NETLIST), outputs=(AREA,),
-            work=Call("microtron.boards.gowin.lut_sites:check_fit", {
-                "netlist": NETLIST, "top": design.top, **resource_arguments(board)}))),
+        *synthesis_steps(board, design, SYNTHESIS, REGISTERS, (
+            Step(name="netlist", doing="packing registers", inputs=(NETLIST,), outputs=(PACKED,),
+                 work=Call("microtron.boards.gowin.pack_into_blocks:pack_registers_in_file", {
+                     "source": NETLIST, "to": PACKED, "top": design.top})),
+            Step(name="fit", doing="counting cells", inputs=(CELLS, PACKED), outputs=(AREA,),
+                 work=Call("microtron.boards.gowin.lut_sites:check_fit", {
+                     "netlist": PACKED, "top": design.top, **resource_arguments(board)})))),
         Step(name="route", doing="placing and routing: minutes, or an hour if large",
-             inputs=(NETLIST, design.pins, AREA), outputs=("placed.json", "timing.json"),
+             inputs=(PACKED, design.pins, AREA), outputs=("placed.json", "timing.json"),
              work=Command(tools.NEXTPNR_GOWIN, (
                  "--device", board.part.name, "--vopt", f"family={die_name(board)}",
-                 "--vopt", f"cst={design.pins}", "--json", NETLIST, "--write", "placed.json",
+                 "--vopt", f"cst={design.pins}", "--json", PACKED, "--write", "placed.json",
                  "--report", "timing.json", "--freq", f"{board.clock.system_hz / 1e6:g}",
                  "--timing-allow-fail"))),
         Step(name="pack", doing="writing the bitstream", inputs=("placed.json",),

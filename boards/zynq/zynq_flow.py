@@ -104,7 +104,7 @@ def write_overlay(tree: str, image: str, hz: int) -> None:
     reached = read_nextpnr_report(Path(PROVEN), "zynq", "").mhz
     chosen = fabric_hz(min(hz, reached * 1e6))
     Path(tree).write_text(format_overlay(image, chosen), encoding="utf-8")
-    Path(CHOSEN).write_text(json.dumps({"hz": chosen, "margin": 0, "first_mhz": reached}),
+    Path(CHOSEN).write_text(json.dumps({"hz": chosen, "margin": 0, "reached_mhz": reached}),
                             encoding="utf-8")
 
 

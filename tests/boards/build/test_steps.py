@@ -51,16 +51,6 @@ def run(place, *steps):
 COPY = "open('out', 'w').write(open('in').read() + '!')"
 
 
-@pytest.mark.parametrize(("left", "out"), [("there", "there"), ("", "made")])
-def test_a_tool_does_not_run_where_its_outputs_are_ready(place, left, out):
-    (place / "build" / "kept").write_text(left)
-    step = Step(name="work", doing="working", inputs=("kept",), outputs=("out",), work=Command(
-        PYTHON, ("-c", COUNTED + "open('out', 'w').write('made')"), ready=(("out", "kept"),)))
-    run(place, step)
-    assert (place / "build" / "out").read_text() == out
-    assert times_run(place) == (0 if left else 1)
-
-
 @pytest.mark.parametrize(("says", "way"), [("the known one", "other"), ("something else", None)])
 def test_a_known_fault_of_a_tool_is_met_another_way_and_said(place, capsys, says, way):
     other = "open('out', 'w').write('other'); print('done')"
