@@ -41,11 +41,10 @@ class Estimate:
     record: Record              # what it was scaled from
 
     def __str__(self) -> str:
-        routes = "one route" if self.routes == 1 else f"up to {self.routes} routes"
         memory = ("" if self.memory_mib is None
                   else f" and {self.memory_mib / 1024:.1f} GiB of memory")
         return (f"about {max(1, round(self.processor_seconds / 60)):,} processor minutes with "
-                f"{routes}{memory}, by the build of {self.record.board} with "
+                f"one route{memory}, by the build of {self.record.board} with "
                 f"{self.record.config}; what is done already takes none")
 
 

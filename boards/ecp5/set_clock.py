@@ -43,12 +43,12 @@ def replace_settings(config: str, before: PllSettings, after: PllSettings) -> st
     starts = [number for number, line in enumerate(lines) if line.startswith(".")]
     old, new, found = _words(before), _words(after), 0
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        places = {match[1]: number for number in range(start, end)
-                  if (match := WORD.match(lines[number]))}
-        there = {name: WORD.match(lines[number])[2] for name, number in places.items()}
+        words = {match[1]: (number, match[2]) for number in range(start, end)
+                 if (match := WORD.match(lines[number]))}
+        there = {name: word for name, (_, word) in words.items()}
         if lines[start].startswith(GROUP) and there == old:
             found += 1
-            for name, number in places.items():
+            for name, (number, _) in words.items():
                 lines[number] = f"word: {name} {new[name]}\n"
     if found != 1:
         raise BoardError(f"the configuration has {found} PLLs that make {before.hz:,.0f} Hz of "
