@@ -178,7 +178,7 @@ def _move_load(machine: Machine, moved: int, strides: int, stride: int) -> None:
     write, steps = machine.load_write, machine.load_steps
     steps.left -= moved
     steps.at += strides
-    at = steps.at
+    at = int(steps.at)
     if write.second:
         write.second_at = at = at - stride
     if write.first:

@@ -9,6 +9,7 @@ from ....isa.config import Config
 from ...nest import nest as ir
 from ..selection.intrinsic import Intrinsics
 from .scratchpads import Place, place_buffers
+from .separate_operands import separate_operands
 from .sites import Slides, single_writer_buffers, slides_of
 from .transfers import bits_in_dram
 
@@ -34,7 +35,7 @@ class PlacedNest:
 
     def __post_init__(self) -> None:
         nest = self.nest
-        self.places = place_buffers(nest, self.config)
+        self.places = separate_operands(nest, self.config, place_buffers(nest, self.config))
         self.stable, self.slides = single_writer_buffers(nest), slides_of(nest)
         self.segments = {buffer: number for number, buffer
                          in enumerate((*nest.inputs, *nest.outputs), start=1)}

@@ -26,7 +26,8 @@ from ..form import blocks_of
 REMEMBERED = 4096
 LATENCY = 18                # cycles until the ALU's result can be its operand
 LEAST = 8                   # cycles of an instruction
-WORTH = 1.1                 # by this factor, many small instructions have to be faster
+WORTH = 1.1                 # by this factor, more and smaller instructions have to be faster
+SMALL = 3                   # taps: there, groups of other sizes gain a step in six at most
 LARGEST = 256               # elements of windows that bounds look at closely
 Inside = tuple[int, int]            # the first and the last element that are no border
 
@@ -189,23 +190,38 @@ def _whole_windows(start: int, results: int, taps: int, stride: int,
                    shared: bool) -> Iterator[Step]:
     """Windows that lie inside, from a result on, in groups of as many as take the fewest steps."""
     while results:
-        group = _best_group(results, taps, stride)[1] if shared else 1
+        group = _first_group(results, taps, stride) if shared else 1
         groups = results // group
         yield from _groups(start, group, groups, taps, stride)
         start, results = start + groups * group, results % group
 
 
+def _first_group(results: int, taps: int, stride: int) -> int:
+    """The size of the first groups. If it is a power of two, halves of all groups are alike, so
+    that few instructions do, which wait for each other less: others have to be worth it."""
+    least, powers = (_best_group(results, taps, stride, powers) for powers in (False, True))
+    return (least if taps > SMALL and WORTH * least[0] <= powers[0] else powers)[1]
+
+
 @lru_cache(REMEMBERED)
-def _best_group(results: int, taps: int, stride: int) -> tuple[int, int]:
-    """Steps of so many windows, and the size of the first groups: a power of two."""
-    found, group, levels = [], 1, 0
-    while group <= results and taps > (group - 1) * stride:
-        own = taps - (group - 1) * stride + levels * group * stride
-        rest = results % group
-        found.append((results // group * own + (_best_group(rest, taps, stride)[0] if rest else 0),
-                      group))
-        group, levels = 2 * group, levels + 1
+def _best_group(results: int, taps: int, stride: int, powers: bool) -> tuple[int, int]:
+    """Steps of so many windows, and the size of the first groups: a power of two, or any."""
+    found = []
+    for group in range(1, results + 1):
+        if group == 1 or (taps > (group - 1) * stride and not (powers and group & group - 1)):
+            own = taps - (group - 1) * stride + stride * _additions(group)
+            rest = results % group
+            found.append((results // group * own + (
+                _best_group(rest, taps, stride, powers)[0] if rest else 0), group))
     return min(found)
+
+
+@lru_cache(REMEMBERED)
+def _additions(group: int) -> int:
+    """Steps that tell the windows of a group apart, with stride 1: each half gets as many elements
+    as the other has windows."""
+    half = group // 2
+    return group + _additions(half) + _additions(group - half) if half else 0
 
 
 def _groups(start: int, group: int, groups: int, taps: int, stride: int) -> Iterator[Step]:
@@ -217,19 +233,29 @@ def _groups(start: int, group: int, groups: int, taps: int, stride: int) -> Iter
                     start * stride + element,
                     (Walk(more, 0, 1), Walk(groups * group // apart, apart, apart * stride)))
 
+    def halve(size: int, places: Sequence[int], apart: int) -> Iterator[Step]:
+        """Parts of so many windows at these places of a group, those of all groups that are so far
+        apart at once."""
+        half = size // 2
+        left = size - half
+        for place in places:
+            new = place * stride + taps
+            yield step(place + left, place, new, 1, apart)
+            if left * stride > 1:
+                yield step(place + left, place + left, new + 1, left * stride - 1, apart)
+            yield step(place, place, (place + left - 1) * stride, half * stride, apart)
+
     first = (group - 1) * stride                # in all windows of a group, as those after it
     yield step(0, None, first, 1, group)
     if taps - first > 1:
         yield step(0, 0, first + 1, taps - first - 1, group)
-    size = group
-    while size > 1:
-        half = size // 2
-        new = half * stride
-        yield step(half, 0, taps, 1, size)
-        if new > 1:
-            yield step(half, half, taps + 1, new - 1, size)
-        yield step(0, 0, (half - 1) * stride, new, size)
-        size = half
+    parts = {0: group}                          # where they begin, and how many windows they have
+    while (size := max(parts.values())) > 1:
+        places = [place for place, each in parts.items() if each == size]
+        even = len(places) * size == group      # as far apart as those of the next group
+        yield from halve(size, places[:1] if even else places, size if even else group)
+        for place in places:
+            parts[place], parts[place + size - size // 2] = size - size // 2, size // 2
 
 
 @lru_cache(REMEMBERED)

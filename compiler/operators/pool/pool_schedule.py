@@ -293,9 +293,10 @@ def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
     bank = form.config.acc_bank_tiles
     own, loaded = accumulators(form, knobs)
     columns = 0 if form.columns is None else knobs.blocks * knobs.rows * box(form, knobs)[1]
-    taken = sum(-(-each // bank) for each in (own - columns, columns, loaded, loaded))
     apart = is_row_by_row(form, knobs) & (np.asarray(columns) >= bank)  # tile by tile, a row away
-    return (taken <= form.config.acc_banks) | apart
+    beside = (own - columns + copies(form, knobs) * loaded,)
+    rooms = (columns, *beside) if form.columns else (own - columns, loaded, loaded)
+    return (sum(-(-each // bank) for each in rooms) <= form.config.acc_banks) | apart
 
 
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:

@@ -87,7 +87,7 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     fetch.judged = fetch.compared
     fetch.compared = fetch.complete
     fetch.complete = _assemble(fetch, wires, config, machine.reader)
-    at_end = fetch.position == config.count
+    at_end = int(fetch.position == config.count)
     wires.soft |= fetch.at_end != at_end
     fetch.at_end = at_end
     fetch.position += dispatched

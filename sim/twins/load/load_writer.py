@@ -94,7 +94,7 @@ def _complete(write: Unit, wires: Wires, stop: int) -> None:
 @inline
 def _take(write: Unit, wires: Wires, error: int, has_room: int, beat_here: int) -> None:
     """Take the first step with its beat, and queue the write."""
-    first = write.first
+    first = int(write.first)
     if first & DATA and not beat_here:
         wires.load_wait_memory = 1
         return

@@ -1,10 +1,19 @@
 """Places on the chip: who works at the same time does so in different banks of the accumulator."""
 
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from microtron.compiler.accelerator.emission.placed_nest import PlacedNest
 from microtron.compiler.accelerator.emission.scratchpads import place_buffers
+from microtron.compiler.accelerator.emission.separate_operands import (
+    Lot,
+    Wishes,
+    _best_places,
+    _cost,
+)
 from microtron.compiler.compile import compile_op
 from microtron.compiler.nest.nest import Scope
 from microtron.compiler.operators.convolution.conv2d import Conv2d
@@ -61,3 +70,35 @@ def test_banks_are_shared_where_there_is_no_other():
     places = place_buffers(compile_op(spec, tiny).nest, tiny)
     assert max(place.of(0, place.copies - 1) + place.tiles for buffer, place in places.items()
                if buffer.scope == Scope.ACC) <= tiny.tiles(Buffer.ACC)
+
+
+@pytest.mark.parametrize("size", [5, 9, 13])
+def test_an_order_of_buffers_is_found_in_which_operands_lie_apart(size):
+    spec = Pool(kind=Kind.MAX, height=13, width=13, channels=64, kernel=(size, size),
+                pad=(size // 2,) * 4)
+    placed = PlacedNest(base, compile_op(spec, base).nest, {})
+    places = {buffer.name: place for buffer, place in placed.places.items()}
+    used = {name: [banks(places[name].of(0, turn), places[name].tiles)
+                   for turn in range(places[name].copies)]
+            for name in ("sums", "columns", "padded")}
+    for one, other in (("sums", "columns"), ("columns", "padded")):
+        assert all(first.isdisjoint(second) for first in used[one] for second in used[other])
+
+
+@given(lots=st.lists(st.builds(Lot, st.integers(1, 40), st.integers(1, 2)), min_size=2, max_size=4))
+def test_the_best_order_has_room_for_all_and_meets_least(lots):
+    wishes = Wishes(((0, 1),), ((1, 0),))
+    best = _best_places(tuple(lots), wishes, 32, 128)
+    if sum(lot.tiles * lot.copies for lot in lots) > 128:
+        assert best is None
+        return
+    taken = sorted((begin, begin + lot.tiles * lot.copies)
+                   for begin, lot in zip(best.begins, lots, strict=True))
+    assert all(end <= begin for (_, end), (begin, _) in pairwise([(0, 0), *taken, (128, 128)]))
+    ends = [[begin + turn * lot.tiles for turn in range(lot.copies)]
+            for begin, lot in zip(best.begins, lots, strict=True)]
+    assert best.cost == _cost(ends, lots, wishes, 32)
+    side_by_side = [*accumulate((lot.tiles * lot.copies for lot in lots), initial=0)][:-1]
+    assert best.cost <= _cost([[begin + turn * lot.tiles for turn in range(lot.copies)]
+                               for begin, lot in zip(side_by_side, lots, strict=True)],
+                              lots, wishes, 32)

@@ -59,7 +59,8 @@ def test_a_border_is_left_out(results, taps, stride, before):
 
 @pytest.mark.parametrize(("given", "steps"), [
     ((4, 5, 1), (1, 9)), ((2, 3, 1), (1, 3)), ((2, 3, 2), (1, 4)), ((3, 2, 2), (3, 3)),
-    ((13, 13, 1, (6, 18)), (2, 23)), ((8, 3, 1), (4, 12))])
+    ((13, 13, 1, (6, 18)), (2, 23)), ((8, 3, 1), (4, 12)), ((3, 9, 1), (1, 11)),
+    ((7, 5, 1), (2, 16)), ((3, 3, 1), (2, 5)), ((6, 13, 1), (1, 23))])
 def test_steps_that_copy_and_steps_that_combine(given, steps):
     assert count_steps(sliding_steps(*given)) == steps
 
