@@ -70,7 +70,12 @@ def explore(
     from ...base.progress import report_progress
     from ...explore.codesign.codesign_search import Exploration, finish, search
     from ...explore.codesign.codesign_search import measure as measure_exactly
-    from ...explore.codesign.front_files import name_points, row_of, write_front
+    from ...explore.codesign.front_files import (
+        name_of_knee,
+        name_points,
+        row_of,
+        write_front,
+    )
     from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool
@@ -118,6 +123,8 @@ def explore(
     say(f"rejected: {_reasons(found)}" if found.rejected else "nothing was rejected")
     for line in gains:
         say(line)
+    if knee := name_of_knee(found.front):
+        say(f"knee of cycles and LUTs: {knee}")
     say(f"{output}: {len(found.front)} configurations, of {found.trials} trials and "
         f"{len(found.exact)} exact simulations")
 
@@ -189,9 +196,11 @@ def _reasons(found: Exploration) -> str:
 
 def _facts(found: Exploration, output: Path, before: Point | None,
            gains: list[str]) -> dict[str, object]:
+    from ...explore.codesign.front_files import name_of_knee
+
     return {"folder": str(output), "trials": found.trials, "predicted": len(found.predicted),
             "exact": len(found.exact), "rejected": dict(found.rejected),
-            "examples": found.examples, "gains": gains,
+            "examples": found.examples, "gains": gains, "knee": name_of_knee(found.front),
             "baseline": None if before is None else {"cycles": before.cycles, **before.area},
             "front": [{"config": point.config.explicit_fields(), "cycles": point.cycles,
                        **point.area} for point in found.front]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 from ...base.notebooks.figure import plot_axes
@@ -90,3 +91,15 @@ def pareto_front(points: Sequence[Point], objectives: Sequence[str]) -> Front:
 def dominates(one: Point, other: Point, objectives: Sequence[str]) -> bool:
     return all(mine <= theirs for mine, theirs in zip(
         one.values(objectives), other.values(objectives), strict=True))
+
+
+def knee_of(points: Sequence[Point]) -> Point | None:
+    """Where a front bends: in cycles and LUTs, the point that is farthest below the line between
+    the two ends, on logarithmic scales of the same length. None if there are fewer than three."""
+    line = pareto_front(points, ("latency", "lut"))
+    if len(line) < 3:
+        return None
+    places = [(log(point.cycles), log(point.area["lut"])) for point in line]
+    (first, most), (last, least) = places[0], places[-1]
+    return min(zip(places, line, strict=True), key=lambda each: (
+        (each[0][0] - first) / (last - first) + (each[0][1] - least) / (most - least)))[1]

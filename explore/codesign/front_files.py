@@ -13,7 +13,7 @@ from ...isa.config_files import format_toml
 from ...runtime.reports.table_files import write_rows
 from ..area.area_counts import KINDS
 from .codesign_search import Exploration
-from .front import Point
+from .front import Point, knee_of
 
 TABLE, PICTURE, SUMMARY = "front.csv", "front.svg", "exploration.json"
 WIDTH, HEIGHT, MARGIN = 640, 420, 60
@@ -32,13 +32,19 @@ def write_front(folder: Path, found: Exploration, mhz: float) -> None:
     write_atomically(folder / PICTURE, draw_front(found).encode())
     write_atomically(folder / SUMMARY, (json.dumps(
         {"trials": found.trials, "predicted": len(found.predicted), "exact": len(found.exact),
-         "front": names, "rejected": dict(found.rejected), "examples": found.examples},
+         "front": names, "knee": name_of_knee(found.front), "rejected": dict(found.rejected), "examples": found.examples},
         indent=1) + "\n").encode())
 
 
 def name_points(front: Sequence[Point]) -> list[tuple[str, Point]]:
     """Points with the files that they are written to."""
     return [(f"point_{number:02d}.toml", point) for number, point in enumerate(front, 1)]
+
+
+def name_of_knee(front: Sequence[Point]) -> str | None:
+    """The file of the point at which a front bends."""
+    knee = knee_of(front)
+    return next((name for name, point in name_points(front) if point is knee), None)
 
 
 def row_of(point: Point, name: str, mhz: float) -> dict[str, object]:

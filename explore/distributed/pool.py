@@ -33,6 +33,8 @@ AHEAD = 3                   # tasks for each worker that wait or run
 RECOUNT = 2.0               # seconds after which workers are counted again
 CONNECT = 30.0              # seconds to wait for a scheduler
 MOST_WORKERS = 256          # of a local cluster
+# Of Dask: nobody looks at profiles of workers, and every sample walks through a compiler's stack.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -191,13 +193,17 @@ def _start_cluster(library: ModuleType, workers: int,
                    tag: str | None) -> AbstractContextManager[object]:
     """A cluster of this machine. Ctrl-C is for us alone: its threads, and the processes that they
     start, inherit that it is blocked."""
+    from dask import config
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        cluster: AbstractContextManager[object] = library.LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=0, silence_logs=logging.CRITICAL,
-            resources={tag: 1} if tag else None, dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"})      # any port that is free
-        return cluster
+        with config.set(QUIET):
+            cluster: AbstractContextManager[object] = library.LocalCluster(
+                n_workers=workers, threads_per_worker=1, memory_limit=0,
+                silence_logs=logging.CRITICAL, resources={tag: 1} if tag else None,
+                dashboard_address=None,
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"})      # any port that is free
+            return cluster
     except (OSError, RuntimeError) as error:
         raise PoolError(f"a cluster of {workers} workers cannot be started: {quote(str(error))}"
                         ) from None

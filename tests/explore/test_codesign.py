@@ -25,7 +25,7 @@ from microtron.explore.codesign.codesign_search import (
     search,
     spread,
 )
-from microtron.explore.codesign.front import Point, dominates, pareto_front
+from microtron.explore.codesign.front import Point, dominates, knee_of, pareto_front
 from microtron.explore.codesign.question import Question
 from microtron.explore.codesign.workload import Task, exact_cycles, read_tasks
 from microtron.explore.records import Records
@@ -64,6 +64,12 @@ def test_a_front_has_what_nothing_beats():
     assert [(each.cycles, each.area["lut"]) for each in front] == [(10, 50), (20, 40), (30, 10)]
     assert dominates(some[0], some[2], ("latency", "lut"))
     assert not dominates(some[1], some[0], ("latency", "lut"))
+
+
+def test_the_knee_is_where_a_front_bends():
+    some = points((1000, 160), (1200, 40), (4000, 30), (9000, 28), (9500, 29))
+    assert knee_of(some) is some[1]
+    assert knee_of(some[:2]) is None
 
 
 def test_notebooks_show_a_front_as_a_table_and_a_picture():
