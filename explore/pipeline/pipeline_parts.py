@@ -28,7 +28,7 @@ PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "cro
          "turns", "restless")
 # Longer loops only repeat what is in these.
 MOST_GROUPS, MOST_STEPS, MOST_PIECES, MOST_BURSTS = 4, 48, 24, 12_000
-LEAST_STEPS, LEAST_PIECES = 8, 4
+LEAST_STEPS, LEAST_PIECES, GROUP_PIECES = 8, 4, 60
 MEETING = 0.9               # of the turns of a bus on which reads and writes always meet
 NARROW = 32.0               # cycles of a stretch, at least
 _calendar, _rows = np.zeros((4, STRETCHES)), np.zeros((ROWS, RING))
@@ -100,7 +100,7 @@ def _cycles(loops: Loops, *memory: float) -> float:
     ends, last = _rows[0], cut.groups - 1
     longer = loops.steps * loops.pieces / (cut.steps * cut.pieces)
     begin = min(ends[0], 2 * latency + 40)
-    again = ends[last] - ends[last - 1] if last else 0.0
+    again = (ends[last] - ends[last // 2]) / (last - last // 2) if last else 0.0
     inside = ends[last] - begin + (loops.groups - cut.groups) * again
     return float(begin + longer * inside + cycles - ends[last])
 
@@ -117,8 +117,8 @@ def _step_cycles(loops: Loops, beat: float) -> float:
 
 def _cut(loops: Loops) -> Loops:
     """Fewer groups, steps and pieces."""
-    groups, steps, pieces = (min(each, most) for each, most in (
-        (loops.groups, MOST_GROUPS), (loops.steps, MOST_STEPS), (loops.pieces, MOST_PIECES)))
+    steps, pieces = min(loops.steps, MOST_STEPS), min(loops.pieces, MOST_PIECES)
+    groups = min(loops.groups, max(MOST_GROUPS, GROUP_PIECES // (steps * pieces)))
     piece = 3 + min(MANY, loops.inp_bursts) + (0 if loops.wgt_stays else min(
         MANY, loops.wgt_bursts))
     step = 3 + min(MANY, loops.out_bursts)

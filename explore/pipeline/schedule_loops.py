@@ -261,6 +261,7 @@ def _loops(facts: Facts, config: Config, *, doubled: bool) -> Loops:
         wgt_stays=bool(steps["wgt_stays"]), wgt_ahead=bool(steps["wgt_ahead"]),
         par_bursts=par_bursts, par_beats=par_beats, par_rate=max(1.0, bus / acc),
         par_copies=facts.par_copies, par_once=facts.par_once, par_every=facts.par_every,
+        par_blocked=float(config.acc_banks == 1 and steps["products"] > 0),
         out_bursts=out_bursts, out_beats=out_beats, products=steps["products"],
         vectors=facts.vectors, piece_vectors=facts.piece_vectors,
         sum_vectors=facts.sum_vectors, sum_alus=facts.sum_alus, alus=facts.alus,

@@ -78,7 +78,8 @@ def _compute(loops: Loops, bus: Bus, state: State, cycles: float, ready: float,
         note_start(state, ALU, start)
         begin = begin if number else start
         # GEMM has priority in the only bank.
-        times[ALU_FREE] = end_beside(state.gemm_busy, state.counts[GEMM], start, cycles / count)
+        times[ALU_FREE] = end_beside(state.gemm_busy, state.counts[GEMM], start,
+                                      cycles / count, 0.0)
     times[ALU_END] = times[ALU_FREE] + ALU_LATENCY
     at = state.counts[TURNS] % INTERVALS
     state.alu_busy[at, 0], state.alu_busy[at, 1] = begin + ALU_LATENCY, times[ALU_END]

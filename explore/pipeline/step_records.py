@@ -55,6 +55,7 @@ class Loops(NamedTuple):
     par_copies: int
     par_once: bool              # for all groups, or
     par_every: bool             # with each step
+    par_blocked: float          # share of GEMM's cycles in which it keeps them from their bank
     out_bursts: float
     out_beats: float
     products: float             # of a piece
@@ -109,13 +110,12 @@ def read_loops(given: Numbers) -> Loops:
     """What Python wrote down, in order."""
     return Loops(
         int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4]), int(given[5]),
-        given[6], given[7], given[8], given[9], given[10], given[11], given[12] > 0,
-        given[13] > 0, given[14], given[15], given[16], int(given[17]), given[18] > 0,
-        given[19] > 0, given[20], given[21], given[22], given[23], given[24], given[25],
-        int(given[26]), int(given[27]), int(given[28]), int(given[29]), given[30], given[31],
-        int(given[32]), given[33], given[34], given[35], given[36], int(given[37]),
-        int(given[38]), int(given[39]), given[40], given[41], int(given[42]), int(given[43]),
-        given[44], given[45], int(given[46]))
+        given[6], given[7], given[8], given[9], given[10], given[11], given[12] > 0, given[13] > 0,
+        given[14], given[15], given[16], int(given[17]), given[18] > 0, given[19] > 0, given[20],
+        given[21], given[22], given[23], given[24], given[25], given[26], int(given[27]),
+        int(given[28]), int(given[29]), int(given[30]), given[31], given[32], int(given[33]),
+        given[34], given[35], given[36], given[37], int(given[38]), int(given[39]), int(given[40]),
+        given[41], given[42], int(given[43]), int(given[44]), given[45], given[46], int(given[47]))
 
 
 @helper

@@ -15,12 +15,14 @@ from .step_records import (
     FETCHED,
     FILLED,
     FINISH,
+    GEMM,
     IN_A_BURST,
     INTERVALS,
     LOAD,
     LOADS_IN_FLIGHT,
     MANY,
     OF_INPUTS,
+    OF_PARAMETERS,
     OF_RESULTS,
     READ_BURSTS,
     READ_END,
@@ -112,7 +114,13 @@ def load(loops: Loops, bus: Bus, state: State, rest: int, bursts: float, beats: 
     times[FILLED] = max(times[READ_END], before + work)
     if rest == OF_INPUTS and loops.load_blocked + loops.blocked > 0:
         times[FILLED] = max(times[FILLED], end_beside(
-            state.alu_busy, state.counts[TURNS], max(before, start + bus.read_latency), work))
+            state.alu_busy, state.counts[TURNS], max(before, start + bus.read_latency), work, 0.0))
+    if rest == OF_PARAMETERS and loops.par_blocked > 0:
+        # GEMM writes a sum in every cycle, and LOAD waits for its bank. So does all behind it.
+        times[FILLED] = max(times[FILLED], end_beside(
+            state.gemm_busy, state.counts[GEMM], max(before, times[READ_END] - work), work,
+            loops.par_blocked))
+        times[READ_END] = max(times[READ_END], times[FILLED])
     end: float = times[FILLED] + WRITTEN
     state.loads[number % LOADS_IN_FLIGHT] = end
     return end
@@ -171,12 +179,12 @@ def give_back(state: State, taker: int, time: float) -> None:
 
 
 @helper
-def end_beside(busy: Numbers, count: int, time: float, left: float) -> float:
+def end_beside(busy: Numbers, count: int, time: float, left: float, least: float) -> float:
     """When so many cycles of work are over, if others take a share of those in which they are
-    busy."""
+    busy, their own or this at least."""
     for number in range(max(0, count - INTERVALS + 1), count):
         at = number % INTERVALS
-        begin, end, share = busy[at, 0], busy[at, 1], min(busy[at, 2], 0.999)
+        begin, end, share = busy[at, 0], busy[at, 1], min(max(busy[at, 2], least), 0.999)
         if end > time and left > 0 and share > 0:
             alone = min(left, max(0.0, begin - time))
             time, left = time + alone, left - alone
