@@ -32,7 +32,8 @@ def write_front(folder: Path, found: Exploration, mhz: float) -> None:
     write_atomically(folder / PICTURE, draw_front(found).encode())
     write_atomically(folder / SUMMARY, (json.dumps(
         {"trials": found.trials, "predicted": len(found.predicted), "exact": len(found.exact),
-         "front": names, "knee": name_of_knee(found.front), "rejected": dict(found.rejected), "examples": found.examples},
+         "front": names, "knee": name_of_knee(found.front),
+         "rejected": dict(found.rejected), "examples": found.examples},
         indent=1) + "\n").encode())
 
 

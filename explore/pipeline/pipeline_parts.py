@@ -15,11 +15,11 @@ from ...compiler.operators.cost_model import record_steps
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ..points import LayerPoint
-from .bus_calendar import STRETCHES
 from .recorded_steps import merge_runs, own_steps
 from .schedule_loops import loops_of
-from .step_engines import simulate_loops
-from .step_records import IN_A_BURST, KEPT, MANY, RING, ROWS, Loops
+from .step_events import simulate_loops
+from .step_records import IN_A_BURST, MANY, ROOM, Loops
+from .step_table import COLUMNS, MOST_ROWS
 
 # Cycles in all, of the bus and of each engine; then those in all if memory were near, if nothing
 # were loaded ahead, with half as many reads in flight, if the bus turned at once, and if GEMM and
@@ -29,10 +29,9 @@ PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "cro
 # Longer loops only repeat what is in these.
 MOST_GROUPS, MOST_STEPS, MOST_PIECES, MOST_BURSTS = 4, 48, 24, 12_000
 LEAST_STEPS, LEAST_PIECES, GROUP_PIECES = 8, 4, 60
-MEETING = 0.9               # of the turns of a bus on which reads and writes always meet
-NARROW = 32.0               # cycles of a stretch, at least
-_calendar, _rows = np.zeros((4, STRETCHES)), np.zeros((ROWS, RING))
-_counts = np.zeros((2, KEPT + 1), np.int64)
+_rows, _ends = np.zeros((MOST_ROWS, COLUMNS)), np.zeros((2, MOST_ROWS))
+_numbers, _places = np.zeros((12, ROOM)), np.zeros((12, ROOM), np.int64)
+_order = np.zeros((5, MOST_ROWS), np.int64)
 
 
 def pipeline_of(point: LayerPoint) -> dict[str, float]:
@@ -54,7 +53,7 @@ def pipeline_of(point: LayerPoint) -> dict[str, float]:
                        writes)
     exact = cycles(loops)
     totals = _totals(loops, memory, point.config)
-    least = max(totals["bus"], MEETING * totals["restless"], totals["gemm"], totals["alu"])
+    least = max(totals["bus"], totals["gemm"], totals["alu"])
     found = {"cycles": max(exact, least), **totals,
             "near": cycles(loops, read=1, write=1),
             "serial": cycles(loops._replace(buffers=1, sums=1)),
@@ -89,30 +88,17 @@ def _totals(loops: Loops, memory: MemoryTiming, config: Config) -> dict[str, flo
 
 def _cycles(loops: Loops, *memory: float) -> float:
     """Simulated, on loops that are cut where they only repeat themselves."""
-    cut = _cut(loops)
-    latency, _, beat, *_ = memory
-    most = 1.5 * cut.groups * cut.steps * _step_cycles(cut, beat)
+    cut, latency = _cut(loops), memory[0]
     cycles: float = simulate_loops(             # type: ignore[assignment]
-        np.array(cut, float), np.array([*memory, max(NARROW, most // STRETCHES)], float),
-        _calendar, _rows, _counts)
+        np.array(cut, float), np.array(memory, float), _rows, _numbers, _places, _ends, _order)
     if cut is loops:
         return cycles
-    ends, last = _rows[0], cut.groups - 1
+    ends, last = _numbers[0], cut.groups - 1
     longer = loops.steps * loops.pieces / (cut.steps * cut.pieces)
     begin = min(ends[0], 2 * latency + 40)
     again = (ends[last] - ends[last // 2]) / (last - last // 2) if last else 0.0
     inside = ends[last] - begin + (loops.groups - cut.groups) * again
     return float(begin + longer * inside + cycles - ends[last])
-
-
-def _step_cycles(loops: Loops, beat: float) -> float:
-    """Cycles of a step, at most and roughly: how far a calendar has to reach."""
-    loads = loops.inp_bursts * loops.inp_beats * loops.inp_rate + loops.fill + (
-        loops.wgt_bursts * loops.wgt_beats)
-    alu = loops.piece_vectors + loops.inp_loads * loops.load_vectors
-    return beat * (loops.pieces * (loops.products + alu + 2 * loads)
-                   + loops.sum_vectors + loops.vectors + loops.clears
-                   + 2 * loops.out_bursts * loops.out_beats + 100)
 
 
 def _cut(loops: Loops) -> Loops:

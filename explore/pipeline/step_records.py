@@ -1,12 +1,13 @@
 """What a simulation of steps begins with, a schedule as loops, and what it keeps track of."""
 
 # No postponed annotations here: numba reads the functions as they are.
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from .bus_calendar import Bus, Numbers, helper
+from ...base.compiled.deferred_functions import OPTIONS, Deferred
 
 # Cycles: from the queue to the begin, from there to a request, from an answer to a token, of a
 # token, from the last slot to a result, from a store's begin to its data.
@@ -16,19 +17,14 @@ ENDING = 4.5
 IN_A_BURST = 8              # instructions; two bursts of them are fetched ahead
 LOADS_IN_FLIGHT = 4         # the same number of stores
 MANY = 96                   # bursts of a transfer that are taken as one
-RING, KEPT = 64, 256        # of what came last; sequences of micro-ops that are remembered
-SETS_KEPT, INTERVALS = 8, 4
-ROWS = 24                   # of 64 numbers each, that a simulation needs
+ROOM, KEPT = 64, 256        # groups whose ends are noted; sequences of micro-ops remembered
+SETS_KEPT = 8
 LOAD, GEMM, ALU, STORE = range(4)
-# Points in time.
-(FETCHED, ARRIVED, REQUESTED, READ_END, FILLED, SENT, WRITE_END, GEMM_FREE, GEMM_END, ALU_FREE,
- ALU_END, PARAMETERS, GROUP_END, FINISH) = range(14)
-# Counts: instructions of each engine, and all; bursts; sequences of micro-ops; loads of parameters;
-# the ALU's intervals.
-ALL, READ_BURSTS, WRITE_BURSTS, SEQUENCES, SETS, TURNS = range(4, 10)
 # What one transfer leaves for the next: a part of a burst.
 OF_INPUTS, OF_WEIGHTS, OF_PARAMETERS, OF_RESULTS, OF_UOPS = range(5)
-CONSUMED, SUMMED, STORED = range(3)     # of buffers: when the last two were given back
+CONSUMED, SUMMED, STORED = range(3)     # of buffers: who gave back the last two
+Numbers = npt.NDArray[np.float64]
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class Loops(NamedTuple):
@@ -85,24 +81,22 @@ class Loops(NamedTuple):
     queue: int
 
 
-class State(NamedTuple):
-    """What has happened so far."""
+class Bus(NamedTuple):
+    """A memory. Times are cycles."""
 
-    times: Numbers
-    counts: npt.NDArray[np.int64]
-    rests: Numbers
-    starts: Numbers             # by engine: the last ones
-    reads: Numbers              # ends of bursts
-    writes: Numbers
-    loads: Numbers              # ends
-    stores: Numbers
-    dispatched: Numbers
-    buffers: Numbers            # by who takes them
-    sets: Numbers               # of parameters: when they were no more needed
-    gemm_busy: Numbers          # intervals in which GEMM worked, the last ones
-    alu_busy: Numbers           # and the ALU wrote
-    keys: npt.NDArray[np.int64]     # of sequences on the chip
-    groups: Numbers             # ends
+    read_latency: float
+    write_latency: float
+    beat: float
+    turn: float
+    shared: float               # 1 or 0
+    reads: int                  # in flight
+    writes: int
+
+
+def helper(function: Function) -> Function:
+    """A function that only compiled functions call."""
+    return cast(Function, Deferred(
+        function, OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}))
 
 
 @helper
@@ -119,6 +113,5 @@ def read_loops(given: Numbers) -> Loops:
 
 
 @helper
-def read_bus(given: Numbers, calendar: Numbers) -> Bus:
-    return Bus(given[0], given[1], given[2], given[3], given[4], int(given[5]), int(given[6]),
-               given[7], calendar)
+def read_bus(given: Numbers) -> Bus:
+    return Bus(given[0], given[1], given[2], given[3], given[4], int(given[5]), int(given[6]))
