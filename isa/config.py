@@ -291,14 +291,16 @@ base = Config(window_taps=3, tables=8)
 # The array of `base` as an xc7z020 holds it; see docs/configurations.md.
 lean = Config(uop_bytes=16 << 10, wgt_bytes=128 << 10, acc_banks=2, vector_cycles=2)
 slim = dataclasses.replace(lean, vector_cycles=4)       # and as an LFE5U-85F does
-# What a GW2AR-18 has room for.
+# The smallest; one with the array of `tiny`, which a GW2AR-18 holds; and one for an xc7z010, where
+# memory is a processor's.
 micro = Config(block_in=2, block_out=2, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
                acc_bytes=8 << 10, out_bytes=2 << 10, acc_banks=1, address_bits=24, queue_depth=2,
                token_bits=4, reads_in_flight=2, writes_in_flight=2, vector_cycles=2, out_readers=1,
                cycles_only=1)
-mini = dataclasses.replace(micro, address_bits=32)      # and an xc7z010, with a processor's memory
+compact = dataclasses.replace(micro, block_in=4, block_out=4, vector_cycles=4)
+mini = dataclasses.replace(micro, address_bits=32)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
 
-PRESETS = {"micro": micro, "mini": mini, "tiny": tiny, "small": small, "slim": slim, "lean": lean,
-           "base": base, "wide": wide}
+PRESETS = {"micro": micro, "mini": mini, "compact": compact, "tiny": tiny, "small": small,
+           "slim": slim, "lean": lean, "base": base, "wide": wide}

@@ -68,7 +68,7 @@ def test_luts_that_enable_registers_count_where_open_tools_build():
 
 
 @pytest.mark.parametrize(("name", "largest"), [
-    ("ulx3s", "small"), ("pynq_z2", "slim"), ("tang_nano_20k", "micro"), ("zcu104", "wide"),
+    ("ulx3s", "small"), ("pynq_z2", "slim"), ("tang_nano_20k", "compact"), ("zcu104", "wide"),
     ("kv260", "base"), ("ultra96", "base")])
 def test_the_largest_preset_of_a_board(name, largest):
     assert largest_preset(find_board(name)) == largest
@@ -95,6 +95,7 @@ def test_products_that_no_multiplier_is_left_for_are_refused_though_nobody_measu
 
 def test_a_lane_takes_twice_as_many_multipliers_where_they_are_half_as_wide():
     assert count_multipliers(find_board("tang_nano_20k"), PRESETS["micro"]) == 12, "as routed"
+    assert count_multipliers(find_board("tang_nano_20k"), PRESETS["compact"]) == 24, "as routed"
     assert count_multipliers(find_board("ulx3s"), PRESETS["micro"]) == 8
 
 

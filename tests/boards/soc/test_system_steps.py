@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from microtron.boards.ecp5.choose_clock import CONSTRAINT
+from microtron.boards.ecp5.set_clock import CLOCK
 from microtron.boards.facts.catalogue import find_board as board_of
 from microtron.boards.facts.catalogue import load_boards
 from microtron.boards.facts.ecp5_pll import CELL, choose_settings
@@ -53,13 +53,13 @@ def test_a_system_has_the_boards_memory_pins_and_interrupts(board, tmp_path):
 
 
 def test_an_accelerator_with_a_clock_of_its_own_has_a_pll_and_a_constraint(tmp_path):
-    """And its bridge has both clocks; `choose_clock` finds PLL and constraint by their names."""
+    """And its bridge has both clocks; `set_clock` finds the clock by its net's name."""
     board = board_of("ulx3s")
     crossed = replace(board, clock=replace(board.clock, accelerator_hz=81_000_000))
     system = next(step for step in gateware_steps(crossed, tiny) if step.name == "system")
     system.run(tmp_path, 1, 1)
-    found, = CONSTRAINT.finditer((tmp_path / PINS[board.flow]).read_text())
-    clock = found[1].split('"')[1]
+    constraints = (tmp_path / PINS[board.flow]).read_text()
+    clock, = re.findall(rf'FREQUENCY NET "(\w*{CLOCK}\w*)" [\d.]+ MHz', constraints)
     verilog = (tmp_path / "soc.v").read_text()
     name = verilog.index(f") {CELL} (")
     pll = verilog[verilog.rindex("EHXPLLL", 0, name):verilog.index(");", name)]
