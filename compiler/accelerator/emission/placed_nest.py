@@ -65,5 +65,6 @@ def ahead_of(loop: ir.Loop) -> list[ir.Buffer]:
 
 def _fills(statement: ir.Statement, buffer: ir.Buffer) -> bool:
     """Whether something in a statement writes to a buffer."""
-    return any(isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer
+    return any((isinstance(each, ir.Invoke) and each.regions[0].buffer is buffer)
+               or (isinstance(each, ir.Copy) and each.target.buffer is buffer)
                for each in ir.statements_of(statement))

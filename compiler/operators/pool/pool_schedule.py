@@ -68,11 +68,15 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     load_factors(plan, form.factors, (last, x_far))
 
     stage, axis = _schedule_combination(plan, form, knobs)
-    plan[form.padded].scope = Scope.ACC
-    plan[form.padded].compute_at(stage, axis)
+    padded = plan[form.padded]
+    padded.scope = Scope.ACC
+    ahead = copies(form, knobs) > 1 and knobs.window == form.spec.kernel
+    padded.compute_at(*((last, step) if ahead else (stage, axis)))
     if copies(form, knobs) > 1:
-        plan[form.padded].double_buffer(axis)
+        padded.double_buffer(step if ahead else axis)
         plan[inside].double_buffer(step)
+    if ahead:       # the ALU's queue holds fewer instructions than a box takes
+        padded.compute_ahead()
     return plan
 
 
