@@ -21,6 +21,7 @@ from .atomic_files import lock_file
 from .cache import read_entry, write_entry
 from .errors import MicrotronError
 from .progress import announce
+from .source_digest import PACKAGE, source_digest
 
 Compiled: TypeAlias = Any   # of numba, which has no types: a function, or a part of it
 
@@ -38,7 +39,7 @@ def enable_cache(function: Compiled, name: str, *, needs_numba: bool = True) -> 
     except RuntimeError:            # neither beside the source nor in the user's cache
         return
     cache = function._cache
-    cache._cache_file = files = _Files(cache)
+    cache._cache_file = files = _Files(cache, function.py_func.__module__)
     running: list[ExitStack] = []       # compilations that have begun: announced and locked
     load = cache.load_overload if needs_numba else partial(_load_overload, cache)
     save = cache.save_overload
@@ -75,12 +76,14 @@ def enable_cache(function: Compiled, name: str, *, needs_numba: bool = True) -> 
 class _Files:
     """What numba calls an IndexDataCacheFile: an index of signatures, and code for each."""
 
-    def __init__(self, cache: Compiled):
+    def __init__(self, cache: Compiled, module: str):
         import numba
 
         impl = cache._impl
         self._folder, self._base = Path(cache.cache_path), impl.filename_base
-        self._version = f"numba {numba.__version__} {impl.locator.get_source_stamp()}"
+        # Numba looks at the function's own source alone, and not at those that it calls.
+        ours = source_digest(module) if module.startswith(f"{PACKAGE}.") else ""
+        self._version = f"numba {numba.__version__} {impl.locator.get_source_stamp()} {ours}"
 
     @property
     def lock(self) -> Path:
