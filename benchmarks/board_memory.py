@@ -53,7 +53,7 @@ TIMEOUT, PATIENCE = 100_000_000, 1_000_000_000      # cycles
 STARTS = tuple(
     MemoryTiming(read_latency=latency, write_latency=4, cycles_per_beat=cycles, turn=turn,
                  reads=reads, writes=4, stalls=stalls)
-    for latency in (16, 24) for cycles in (1, 2, 4) for turn in (0, 2) for reads in (2, 16)
+    for latency in (16, 24) for cycles in (1, 2, 3, 4) for turn in (0, 2) for reads in (2, 16)
     for stalls in (0, 60, 110))
 # A controller that serves a burst after the other.
 SINGLE_STARTS = tuple(
