@@ -43,7 +43,7 @@ from ..packing import Array, Operand, pack_activations, pack_parameters, unpack_
 from ..sliding_window import Windowed
 from ..work import Work, rows_read
 from .combine_windows import sliding_intrinsic
-from .overlapping_windows import count_steps, least_steps, sliding_steps
+from .overlapping_windows import Inside, count_steps, least_steps, sliding_steps
 
 LATENCY = 12                # cycles until the ALU's result can be its operand, about
 LARGEST_WINDOW = 1 << 21    # elements of an average: sums and divisions are exact up to here
@@ -226,14 +226,16 @@ class PoolForm(TensorForm):
     def combination(self, axis: int, *, clipped: bool) -> Intrinsic:
         """What combines windows along rows (0) or columns (1). `clipped`: without the border, and
         along rows only the columns that columns without a border read."""
-        spec, inside = self.spec, None
-        borders = [(spec.pad[2 * each], spec.pad[2 * each] + size - 1)
-                   for each, size in enumerate((spec.height, spec.width))]
-        if clipped and self.leaves_border_out(axis):
-            inside = borders[axis]
-        seen = borders[1] if clipped and axis == 0 and self.leaves_border_out(1) else None
-        op = AluOp.MAX if spec.kind == Kind.MAX else AluOp.ADD
+        inside = self.inside(axis) if clipped and self.leaves_border_out(axis) else None
+        seen = self.inside(1) if clipped and axis == 0 and self.leaves_border_out(1) else None
+        op = AluOp.MAX if self.spec.kind == Kind.MAX else AluOp.ADD
         return sliding_intrinsic(self.config, op, "yx"[axis], inside, seen)
+
+    def inside(self, axis: int) -> Inside:
+        """The first and the last place along an axis that are no border, and that windows reach."""
+        spec, before = self.spec, self.spec.pad[2 * axis]
+        reached = (spec.out_shape[axis] - 1) * spec.stride[axis] + spec.reach(axis)
+        return before, min(before + (spec.height, spec.width)[axis], reached) - 1
 
     def leaves_border_out(self, axis: int) -> bool:
         """Whether steps that take an axis whole can leave the border out."""
@@ -244,13 +246,11 @@ class PoolForm(TensorForm):
     def steps_along(self, axis: int, results: int, *, clipped: bool) -> tuple[int, int]:
         """How many steps copy an element, and how many combine one, for some results in a row."""
         spec = self.spec
-        (taps, stride, dilation), inside = (each[axis] for each in (
-            spec.kernel, spec.stride, spec.dilation)), None
+        taps, stride, dilation = (each[axis] for each in (
+            spec.kernel, spec.stride, spec.dilation))
         if stride % dilation:
             return results, results * (taps - 1)
-        if clipped and self.leaves_border_out(axis):
-            first, size = spec.pad[2 * axis], (spec.height, spec.width)[axis]
-            inside = first, first + size - 1
+        inside = self.inside(axis) if clipped and self.leaves_border_out(axis) else None
         return count_steps(sliding_steps(results, taps, stride // dilation, inside))
 
     @property

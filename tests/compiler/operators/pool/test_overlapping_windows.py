@@ -1,9 +1,12 @@
 """Windows that overlap: every result has all of its elements, in fewer steps than one by one."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from microtron.compiler.operators.pool.overlapping_windows import (
     count_steps,
@@ -57,12 +60,12 @@ def test_a_border_is_left_out(results, taps, stride, before):
                 assert {each: set(found) for each, found in elements_of(steps).items()} == expected
 
 
-@pytest.mark.parametrize(("given", "steps"), [
+@pytest.mark.parametrize(("windows", "steps"), [
     ((4, 5, 1), (1, 9)), ((2, 3, 1), (1, 3)), ((2, 3, 2), (1, 4)), ((3, 2, 2), (3, 3)),
     ((13, 13, 1, (6, 18)), (2, 23)), ((8, 3, 1), (4, 12)), ((3, 9, 1), (1, 11)),
     ((7, 5, 1), (2, 16)), ((3, 3, 1), (2, 5)), ((6, 13, 1), (1, 23))])
-def test_steps_that_copy_and_steps_that_combine(given, steps):
-    assert count_steps(sliding_steps(*given)) == steps
+def test_steps_that_copy_and_steps_that_combine(windows, steps):
+    assert count_steps(sliding_steps(*windows)) == steps
 
 
 @pytest.mark.parametrize(("taps", "stride"), [(2, 1), (3, 1), (5, 1), (5, 2), (9, 1), (13, 2)])
@@ -103,3 +106,27 @@ def test_a_large_window_over_a_small_image_needs_few_passes():
     form = OPERATOR.forms_of(spec, base)[0]
     assert form.steps_along(0, 13, clipped=True) == (2, 23)
     check(spec, base)
+
+
+@pytest.mark.parametrize("config", [tiny, replace(tiny, block_out=8, acc_bytes=16 << 10)],
+                         ids=["4 × 4", "4 × 8"])
+@pytest.mark.parametrize(("height", "width", "stride"), [
+    (4, 5, 2), (5, 4, 2), (6, 7, 3), (5, 6, (2, 3))])
+def test_what_no_window_reaches_is_not_touched(config, height, width, stride):
+    check(Pool(kind="max", height=height, width=width, channels=12, kernel=2, stride=stride),
+          config)
+
+
+@given(data=st.data())
+def test_any_pool_that_takes_an_image_whole(data):
+    kernel, stride = (data.draw(st.tuples(each, each)) for each in (
+        st.integers(2, 5), st.integers(1, 4)))
+    pad = tuple(data.draw(st.integers(0, size - 1)) for size in kernel for _ in range(2))
+    sizes = (data.draw(st.integers(max(1, size - sum(pad[2 * axis:2 * axis + 2])), 9))
+             for axis, size in enumerate(kernel))
+    spec = Pool(kind=data.draw(st.sampled_from(["max", "average"])), channels=3, kernel=kernel,
+                stride=stride, pad=pad, **dict(zip(("height", "width"), sizes, strict=True)))
+    form = OPERATOR.forms_of(spec, tiny)[0]
+    check(spec, tiny, form=form, knobs=Knobs(
+        blocks=1, rows=spec.out_shape[0], columns=spec.out_shape[1], window=spec.kernel,
+        doubled=False))
