@@ -41,6 +41,9 @@ def explore(
             metavar="CONFIG", help="A preset or a .toml file to compare with.")] = None,
         finalists: Annotated[int, typer.Option(
             min=1, max=1000, help="Configurations to compile and simulate exactly.")] = 24,
+        refine: Annotated[int, typer.Option(
+            min=0, max=1000, help="Exact simulations of neighbours: of the baseline, if there is "
+                                  "one, and of the knee.")] = 0,
         cost_model: Annotated[Path | None, typer.Option(
             metavar="FILE", help="Cost model of microtron fit, instead of the estimate.")] = None,
         area_model: Annotated[Path | None, typer.Option(
@@ -70,12 +73,14 @@ def explore(
     from ...base.progress import report_progress
     from ...explore.codesign.codesign_search import Exploration, finish, search
     from ...explore.codesign.codesign_search import measure as measure_exactly
+    from ...explore.codesign.front import knee_of
     from ...explore.codesign.front_files import (
         name_of_knee,
         name_points,
         row_of,
         write_front,
     )
+    from ...explore.codesign.refinement import climb
     from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool
@@ -107,6 +112,9 @@ def explore(
             search(found, trials=trials, until=until, tell=tell, pool=pool, storage=study)
             finish(found, records, finalists=finalists, until=until, tell=tell, pool=pool,
                    show=lambda now: write_front(output, now, mhz))
+            climb(found, [each for each in (before, knee_of(found.front)) if each], records,
+                  count=refine, until=until, tell=tell,
+                  show=lambda now: write_front(output, now, mhz))
     if not found.front:
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
     gains = [] if before is None else _gains(found, before)

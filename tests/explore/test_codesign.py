@@ -22,12 +22,14 @@ from microtron.explore.codesign.board_budget import Budget, UnfitError
 from microtron.explore.codesign.codesign_search import (
     Exploration,
     choose_finalists,
+    measure,
     search,
     spread,
 )
 from microtron.explore.codesign.front import Point, dominates, knee_of, pareto_front
 from microtron.explore.codesign.question import Question
-from microtron.explore.codesign.workload import Task, exact_cycles, read_tasks
+from microtron.explore.codesign.refinement import climb
+from microtron.explore.codesign.workload import Task, digest_of, exact_cycles, read_tasks
 from microtron.explore.records import Records
 from microtron.explore.sampling import choose_config, locate_config, sample_configs
 from microtron.isa.config import PRESETS
@@ -255,3 +257,20 @@ def test_the_command_refuses_bad_input_in_one_line(explored, tmp_path, arguments
     folder, _, _ = explored
     assert message in bad("explore", DIGITS, "--area-model", folder / "area.json", "-o",
                           tmp_path / "front", *arguments)
+
+
+def test_neighbours_are_climbed_to_fewer_cycles_and_no_more_area(areas, tmp_path):
+    layers = {Dense(rows=4, inputs=64, outputs=64): 1}
+    (tmp_path / "layers.json").write_text(json.dumps(
+        [{"operator": "dense", "rows": 4, "inputs": 64, "outputs": 64}]))
+    task = Task(tmp_path / "layers.json", 1.0, digest_of(tmp_path / "layers.json"), layers)
+    question = Question(tasks=[task], memory=MemoryTiming(),
+                        budget=Budget(find_board("ulx3s"), areas))
+    found = Exploration(question)
+    with Records(tmp_path / "records") as records:
+        start = measure(found, PRESETS["tiny"], records)
+        climb(found, [start], records, count=6)
+    assert len(found.exact) == 7
+    assert all(each.area["lut"] <= start.area["lut"] for each in found.exact.values())
+    assert min(each.cycles for each in found.exact.values()) < start.cycles
+    assert climb(Exploration(question), [], records, count=6) is None
