@@ -39,7 +39,7 @@ def enable_cache(function: Compiled, name: str, *, needs_numba: bool = True) -> 
     except RuntimeError:            # neither beside the source nor in the user's cache
         return
     cache = function._cache
-    cache._cache_file = files = _Files(cache, function.py_func.__module__)
+    cache._cache_file = files = _Files(cache, function.__wrapped__.__module__)
     running: list[ExitStack] = []       # compilations that have begun: announced and locked
     load = cache.load_overload if needs_numba else partial(_load_overload, cache)
     save = cache.save_overload
