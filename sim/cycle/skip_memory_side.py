@@ -144,7 +144,9 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
             asleep = fetch.is_asleep(machine, config, code)
         waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
         turned, turns = turns, wires.asked | wires.turned
-        if wires.hard or (turns and fetches) or (wires.soft != 0 and wires.toggled == 0):
+        stopped = (machine.load.fault | machine.store.fault) != 0
+        if (wires.hard or stopped or (turns and fetches)
+                or (wires.soft != 0 and wires.toggled == 0)):
             saved[0, 0] = saved[1, 0] = -1
             continue
         last, rates = rates, skip_streams.Rates(

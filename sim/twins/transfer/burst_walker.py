@@ -41,8 +41,10 @@ def is_busy(walker: Unit) -> bool:
 
 @inline
 def is_waiting(walker: Unit) -> bool:
-    """Whether it does nothing until a burst is sent, or a box comes."""
-    return walker.bursts == PLACES if walker.cutting else walker.held == 0
+    """Whether it does nothing until a burst is sent, or a box comes. A fault comes at once."""
+    if walker.cutting:
+        return walker.bursts == PLACES and walker.cause == 0
+    return walker.held == 0
 
 
 @inline

@@ -33,6 +33,8 @@ FIRST_SEED = 1 << 40            # apart from the seeds of the ordinary tests
 # Each of these once went wrong: a step of the ALU that waits for another only at first, and a
 # store that shares a bank with the ALU, but asks for a tile only now and then.
 KNOWN = (2281, 2576, 2645, 2931, 6871, 21367)
+# And a load whose row is out of range, behind bursts that wait.
+KNOWN_FAULTS = (50001724,)
 
 
 def assert_equal(case):
@@ -65,6 +67,11 @@ def test_wrong_programs_on_random_accelerators(first):
 def test_programs_whose_instructions_take_long_on_random_accelerators(first):
     for seed in range(first, first + PART):
         assert_equal(long_case(random_config(seed), seed))
+
+
+@pytest.mark.parametrize("seed", KNOWN_FAULTS)
+def test_faults_that_once_came_too_late(seed):
+    assert_equal(wrong_case(random_config(seed), seed))
 
 
 @pytest.mark.parametrize("seed", KNOWN)
