@@ -37,7 +37,7 @@ def merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
         written = _blocks_in_a_run(form, "output", together, outputs)
     elif isinstance(form, DepthwiseForm):
         blocks, config = knob_of(knobs, "blocks"), form.config
-        read, written = (min(_ways(form, name), blocks) for name in ("data", "output"))
+        read, written = (max(1, min(_ways(form, name), blocks)) for name in ("data", "output"))
         if config.inp_groups == 1 and blocks < _ways(form, "data"):
             # Channels that do not fill a tile of memory: those of the chip are loaded one by one.
             positions = steps.inp / (_ways(form, "data") * config.batch * config.depthwise_lanes)
@@ -73,7 +73,7 @@ def are_whole_tiles(form: TensorForm, name: str, moved: int, all_of_them: int) -
 
 def _blocks_in_a_run(form: TensorForm, name: str, moved: int, all_of_them: int) -> int:
     whole = are_whole_tiles(form, name, moved, all_of_them)
-    return min(_ways(form, name), moved) if whole else 1
+    return max(1, min(_ways(form, name), moved)) if whole else 1
 
 
 def _ways(form: TensorForm, name: str) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from microtron import PRESETS, Config, Conv2d, Depthwise, Elementwise, Pool, schedules_of
+from microtron.compiler.operators.depthwise.separable import Separable
 from microtron.compiler.operators.elementwise.elementwise import Operation
 from microtron.compiler.operators.pool.pool import Kind
 from microtron.explore.dataset import Design
@@ -93,3 +94,13 @@ def test_layers_of_the_alu_wait_for_their_sums_and_their_banks(layer, banks):
         errors.append(pipeline_of(point)["cycles"] / measured["cycles"] - 1)
     assert np.median(np.abs(errors)) < 0.1
     assert np.max(np.abs(errors)) < 0.4
+
+
+def test_layers_of_two_convolutions_are_simulated_too():
+    """Whose blocks of results are those of the second one."""
+    layer = Separable(height=14, width=14, channels_in=64, channels_out=64, pad=1)
+    for number, (form, knobs) in enumerate(schedules_of(layer, "base")):
+        point = LayerPoint(layer, PRESETS["base"], MEMORIES[0], Schedule(form.number, knobs))
+        assert pipeline_of(point)["cycles"] > 0
+        if number == 40:
+            break
