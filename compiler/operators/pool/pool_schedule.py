@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from math import prod
+from operator import sub
 from typing import TypeVar
 
 import numpy as np
@@ -70,7 +71,8 @@ def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
     stage, axis = _schedule_combination(plan, form, knobs)
     padded = plan[form.padded]
     padded.scope = Scope.ACC
-    ahead = copies(form, knobs) > 1 and knobs.window == form.spec.kernel
+    ahead = (copies(form, knobs) > 1 and knobs.window == form.spec.kernel
+             and max(map(sub, form.spec.kernel, form.spec.stride)) > 1)    # many instructions
     padded.compute_at(*((last, step) if ahead else (stage, axis)))
     if copies(form, knobs) > 1:
         padded.double_buffer(step if ahead else axis)
