@@ -300,9 +300,9 @@ def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
     own, loaded = accumulators(form, knobs)
     columns = 0 if form.columns is None else knobs.blocks * knobs.rows * box(form, knobs)[1]
     apart = is_row_by_row(form, knobs) & (np.asarray(columns) >= bank)  # tile by tile, a row away
-    beside = (own - columns + copies(form, knobs) * loaded,)
-    rooms = (columns, *beside) if form.columns else (own - columns, loaded, loaded)
-    return (sum(-(-each // bank) for each in rooms) <= form.config.acc_banks) | apart
+    groups = (own - columns, loaded, loaded) if form.columns is None else (
+        columns, own - columns + copies(form, knobs) * loaded)      # both combinations have columns
+    return (sum(-(-each // bank) for each in groups) <= form.config.acc_banks) | apart
 
 
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
