@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_CYCLES = 2_000_000     # of a layer, roughly; pairs that take more are left out
 MOST_STEPS = 1024           # of a schedule: it has some instructions for each
 WORST = 3.0                 # times the best estimate: nobody runs schedules that are worse
-DRAWN = 4                   # pairs of a task for a cluster
+DRAWN = 8                   # pairs of a task for a cluster
 Row = dict[str, object]
 Pair = tuple[Config, Description]
 
@@ -81,28 +81,30 @@ class Design:
         """The points, pair by pair; no more than `most` of them. Schedules are drawn by the
         workers of a pool, and once only."""
         left = most
-        with closing(self._drawn(pool or SerialPool())) as drawn:
-            for (config, layer), schedules in drawn:
-                found = [LayerPoint(layer, config, memory, schedule, self.device)
-                         for schedule in schedules for memory in self.memories][:left]
-                if found:
-                    yield found
-                if left is not None:
-                    left -= len(found)
-                    if not left:
-                        return
+        pairs = enumerate(self.pairs)
+        each = self.schedules * len(self.memories)
+        # No more pairs at a time than may be needed: what is drawn ahead is not for nothing.
+        while some := list(islice(pairs, None if left is None else -(-left // each))):
+            with closing(self._drawn(some, pool or SerialPool())) as drawn:
+                for (config, layer), schedules in drawn:
+                    found = [LayerPoint(layer, config, memory, schedule, self.device)
+                             for schedule in schedules for memory in self.memories][:left]
+                    if found:
+                        yield found
+                    if left is not None:
+                        left -= len(found)
 
-    def _drawn(self, pool: Pool) -> Generator[tuple[Pair, Sequence[Schedule]]]:
-        """Every pair with its schedules, in order, whichever is drawn first."""
+    def _drawn(self, pairs: Sequence[tuple[int, Pair]],
+               pool: Pool) -> Generator[tuple[Pair, Sequence[Schedule]]]:
+        """Pairs with their schedules, in order, whichever is drawn first."""
         known = self.known
 
         def tasks() -> Iterator[Draw]:
-            unknown = ((number, pair) for number, pair in enumerate(self.pairs)
-                       if number not in known)
+            unknown = ((number, pair) for number, pair in pairs if number not in known)
             while some := dict(islice(unknown, DRAWN if pool.size > 1 else 1)):
                 yield Draw(some, self.memories[0], self.schedules, self.seed)
         with closing(pool.run(draw_pairs, tasks())) as drawn:
-            for number, pair in enumerate(self.pairs):
+            for number, pair in pairs:
                 while number not in known:
                     other, schedules = next(drawn)
                     known[other] = schedules

@@ -1,6 +1,8 @@
-"""Measures points exactly, here or on the workers of a cluster, and adds each to a store at once.
+"""Measures points exactly, here or on the workers of a cluster, and adds them to a store at once.
 
-`measure_schedules` is the one place that asks the compiler, the simulator and devices.
+`measure_schedules` is the one place that asks the compiler, the simulator and devices. Here every
+point is a transaction of its own. Workers make the rows of a store, and all of a task are one
+transaction, so that little is left to do for the process that writes.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 from ..base.checked_values import quote
@@ -26,15 +28,15 @@ from ..sim.report import Report
 from ..sim.simulate import Ready
 from .distributed.pool import Pool, SerialPool
 from .points import Json, LayerPoint, point_key
-from .records import Record, Records, current_sources
+from .records import Record, Records, StoredRow, current_sources
 
-TASK = 12                   # points of a task for a cluster: a fraction of a second
+TASK = 16                   # points of a task for a cluster: a fraction of a second
 DEVICE = "MICROTRON_DEVICE" # the variable with the address of a worker's board
 TIMED = ("cycle", "rtl")    # devices that say how many cycles a run took, beside boards
 LIMIT = 200_000_000         # cycles after which a point counts as one that cannot be measured
 DESCRIBED = ("name", "device", "config_", "memory_")       # columns that are in the question
 
-Group = Sequence[LayerPoint]            # of one layer on one configuration
+Group = Sequence[LayerPoint]            # those of one layer on one configuration together
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,21 @@ class Progress:
 
 
 def measure_schedules(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
-    """The points of one layer on one configuration, each with what came out: exact cycles and
-    counters, or why there are none. Points that differ in the memory alone share a program."""
-    for _, alike in groupby(points, key=lambda point: point.schedule):
+    """Points, each with what came out: exact cycles and counters, or why there are none. Those
+    that follow one another and differ in the memory alone share a program."""
+    for _, alike in groupby(points, key=lambda each: (each.schedule, each.layer, each.config)):
         yield from _measure_memories(list(alike))
+
+
+def record_points(points: Group) -> Iterator[list[StoredRow]]:
+    """The row of each point as soon as it is measured."""
+    for point, found in measure_schedules(points):
+        yield [Record(point.to_json(), current_sources(point.kind), found).to_row()]
+
+
+def record_task(points: Group) -> Iterator[list[StoredRow]]:
+    """A task of a cluster: all rows together."""
+    yield [row for rows in record_points(points) for row in rows]
 
 
 def _measure_memories(points: Group) -> Iterator[tuple[LayerPoint, Json]]:
@@ -125,21 +138,26 @@ def measure_all(path: Path, groups: Iterable[Group], *, pool: Pool | None = None
     workers = pool or SerialPool()
     done = measured = 0
     with Records(path) as records:
-        def tasks() -> Iterator[Group]:
+        def unknown() -> Iterator[list[LayerPoint]]:
             nonlocal done
             for group in groups:
                 keys = {point_key(point.to_json()): point for point in group}
                 known = records.keys_among(group[0].kind, keys)
                 done += len(group) - len(keys) + len(known)
-                unknown = [point for key, point in keys.items() if key not in known]
-                size = TASK if workers.size > 1 else len(unknown)
-                yield from (unknown[begin:begin + size]
-                            for begin in range(0, len(unknown), size or 1))
-        with closing(workers.run(measure_schedules, tasks())) as results:
-            for point, found in results:
-                new = records.add(Record(point.to_json(), current_sources(point.kind), found))
-                done, measured = done + 1, measured + new
+                yield [point for key, point in keys.items() if key not in known]
+        tasks, run = (unknown(), record_points) if workers.size == 1 else (
+            _divide(unknown()), record_task)
+        with closing(workers.run(run, tasks)) as results:
+            for rows in results:
+                done, measured = done + len(rows), measured + records.add_rows(rows)
                 tell(Progress(done, measured, time.monotonic() - start))
                 if seconds is not None and time.monotonic() - start >= seconds:
                     break
     return Progress(done, measured, time.monotonic() - start)
+
+
+def _divide(groups: Iterable[Group]) -> Iterator[list[LayerPoint]]:
+    """The same points in groups of the size of a task."""
+    points = chain.from_iterable(groups)
+    while task := list(islice(points, TASK)):
+        yield task

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -47,7 +47,7 @@ class Schedule:
     knobs: DataclassInstance
 
     def to_json(self) -> dict[str, object]:
-        return {"form": self.form, "knobs": asdict(self.knobs)}
+        return {"form": self.form, "knobs": _plain(self.knobs)}
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,13 @@ class LayerPoint:
     def to_json(self) -> dict[str, object]:
         device = {"device": self.device} if self.device else {}
         return {"kind": self.kind, "layer": describe(self.layer),
-                "config": self.config.explicit_fields(), "memory": asdict(self.memory),
+                "config": self.config.explicit_fields(), "memory": _plain(self.memory),
                 **self.schedule.to_json(), **device}
+
+
+def _plain(values: DataclassInstance) -> dict[str, object]:
+    """As `asdict`, of what has numbers and tuples alone, in a fraction of the time."""
+    return {field.name: getattr(values, field.name) for field in fields(values)}
 
 
 def point_key(asked: Json) -> str:

@@ -7,8 +7,8 @@ that it says by itself whether it still holds:
     stale       measured by others: the answer may be another one today
     foreign     asked for something that this Microtron does not have
 
-Every record is a transaction of its own, in a write-ahead log: whoever is killed loses the point
-under way and nothing else, and several processes may write at once. Asking the same of the same
+What is added is a transaction, in a write-ahead log: whoever is killed loses the points under way
+and nothing else, and several processes may write at once. Asking the same of the same
 sources again is no second record.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -61,6 +61,7 @@ SCHEMA = (
       for action in ("UPDATE", "DELETE")),
     f"PRAGMA application_id={APPLICATION}",
     f"PRAGMA user_version={VERSION}")
+StoredRow = tuple[str, str, str, str, str, str]     # a row of the table, but its number
 # Which sources decide the outcome of each kind of point.
 SOURCES = {LAYER: {"compiler": "microtron.compiler.compile", "simulator": "microtron.sim.simulate"},
            DEVICE: {"compiler": "microtron.compiler.compile", "hardware": "microtron.hw.top"},
@@ -106,6 +107,12 @@ class Record:
     @property
     def is_current(self) -> bool:
         return dict(self.sources) == current_sources(str(self.asked.get("kind")))
+
+    def to_row(self) -> StoredRow:
+        """As a store has it, which any process can make."""
+        asked, sources, measured = map(canonical, (self.asked, self.sources, self.measured))
+        return (hashlib.sha256(asked.encode()).hexdigest(), str(self.asked.get("kind")), asked,
+                sources, measured, _checksum(asked, sources, measured))
 
 
 @cache
@@ -167,7 +174,10 @@ class Records:
 
     def add_all(self, records: Iterable[Record]) -> int:
         """Add records in one transaction. How many of them are new."""
-        rows = [_row(each) for each in records]
+        return self.add_rows([each.to_row() for each in records])
+
+    def add_rows(self, rows: Sequence[StoredRow]) -> int:
+        """The same with records of which others have made rows."""
         with self._explain_errors(), self._transaction():
             before = self._database.total_changes
             self._database.executemany(
@@ -227,12 +237,6 @@ class Records:
         except sqlite3.DatabaseError as error:
             raise RecordError(f"{self.path}: not a store of records, or a damaged one: {error}"
                               ) from None
-
-
-def _row(record: Record) -> tuple[str, str, str, str, str, str]:
-    asked, sources, measured = map(canonical, (record.asked, record.sources, record.measured))
-    return (record.key, str(record.asked.get("kind")), asked, sources, measured,
-            _checksum(asked, sources, measured))
 
 
 def _checksum(*texts: str) -> str:

@@ -34,7 +34,13 @@ RECOUNT = 2.0               # seconds after which workers are counted again
 CONNECT = 30.0              # seconds to wait for a scheduler
 MOST_WORKERS = 256          # of a local cluster
 # Of Dask: nobody looks at profiles of workers, and every sample walks through a compiler's stack.
-QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+# Nor at how busy they are; nothing is kept on two of them; and we count them ourselves.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s",
+         "distributed.admin.system-monitor.interval": "60s",
+         "distributed.admin.system-monitor.gil.enabled": False,
+         "distributed.scheduler.active-memory-manager.start": False,
+         "distributed.client.scheduler-info-interval": "60s",
+         "distributed.client.heartbeat": "60s"}
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -180,7 +186,8 @@ def open_pool(workers: int = 1, scheduler: str | None = None,
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if scheduler is None:
         compile_code()
-        with _start_cluster(library, workers, tag) as cluster, library.Client(cluster) as client:
+        with _start_cluster(library, workers, tag) as cluster, _quiet(library.Client)(
+                cluster) as client:
             yield DaskPool(client, tag=tag, sources=None)
         return
     if workers != 1:
@@ -193,22 +200,29 @@ def _start_cluster(library: ModuleType, workers: int,
                    tag: str | None) -> AbstractContextManager[object]:
     """A cluster of this machine. Ctrl-C is for us alone: its threads, and the processes that they
     start, inherit that it is blocked."""
-    from dask import config
-
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with config.set(QUIET):
-            cluster: AbstractContextManager[object] = library.LocalCluster(
-                n_workers=workers, threads_per_worker=1, memory_limit=0,
-                silence_logs=logging.CRITICAL, resources={tag: 1} if tag else None,
-                dashboard_address=None,
-                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"})      # any port that is free
-            return cluster
+        return _quiet(library.LocalCluster)(
+            n_workers=workers, threads_per_worker=1, memory_limit=0,
+            silence_logs=logging.CRITICAL, resources={tag: 1} if tag else None,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"})      # any port that is free
     except (OSError, RuntimeError) as error:
         raise PoolError(f"a cluster of {workers} workers cannot be started: {quote(str(error))}"
                         ) from None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _quiet(make: Callable[..., AbstractContextManager[R]]
+           ) -> Callable[..., AbstractContextManager[R]]:
+    """What Dask makes, with settings for a cluster that nobody watches."""
+    from dask import config
+
+    def make_quietly(*arguments: object, **named: object) -> AbstractContextManager[R]:
+        with config.set(QUIET):
+            return make(*arguments, **named)
+    return make_quietly
 
 
 def compile_code() -> None:

@@ -86,6 +86,9 @@ def test_points_have_the_same_order_whoever_draws_them_first():
     assert list(other.groups(pool=Backwards())) == groups
     assert sum(map(len, other.groups(333))) == 333
     assert design.known == other.known              # and nothing is drawn again
+    few = cheap_design(configs=configs)
+    assert sum(map(len, few.groups(333, Backwards()))) == 333
+    assert len(few.known) == 4                      # each has up to 100 points: no more is drawn
 
 
 def test_a_result_that_comes_twice_is_one_record(tmp_path):
