@@ -30,7 +30,7 @@ PARTS = ("cycles", "bus", "load", "gemm", "alu", "store", "near", "serial", "cro
 MOST_GROUPS, MOST_STEPS, MOST_PIECES, MOST_BURSTS = 4, 48, 24, 12_000
 LEAST_STEPS, LEAST_PIECES, GROUP_PIECES = 8, 4, 60
 _rows, _ends = np.zeros((MOST_ROWS, COLUMNS)), np.zeros((2, MOST_ROWS))
-_numbers, _places = np.zeros((12, ROOM)), np.zeros((12, ROOM), np.int64)
+_numbers, _places = np.zeros((12, ROOM)), np.zeros((13, ROOM), np.int64)
 _order = np.zeros((5, MOST_ROWS), np.int64)
 
 

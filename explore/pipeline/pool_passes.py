@@ -9,6 +9,7 @@ that reads a sum begins no sooner than the pass before it has written it.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from math import ceil, prod
 from typing import NamedTuple
 
@@ -51,26 +52,38 @@ class Combination(NamedTuple):
     end_count: int
 
 
-def combination_of(form: PoolForm, knobs: Knobs, pieces: float) -> Combination:
+def combination_of(form: PoolForm, knobs: Knobs) -> Combination:
     """How windows are combined, one part of them after the other. The first element is copied."""
     (height, width), config = knobs.window, form.config
     tiles = (knobs.blocks, knobs.rows, knobs.columns)
     pair = config.vector_cycles + (0 if are_apart(form, knobs) else 1)
-    copied = max(config.vector_cycles * float(prod(tiles)), write_latency(config))
+    copied = max(config.vector_cycles * float(prod(tiles)), write_latency(config)), 1
+    down, across = (parts_of(extent, size) for extent, size in zip(
+        form.spec.kernel, knobs.window, strict=True))
     if form.columns is not None:
         columns = (knobs.blocks, knobs.rows, box(form, knobs)[1])
-        down = _passes(config, columns, (height - 1 if pieces == 1 else height,), pair)
+        first = config.vector_cycles * float(prod(columns)), 1
+        passes = [first, *(_passes(config, columns, (taps,), pair)
+                           for taps in (height - 1, *down[1:]))] * len(across)
         apart = are_apart(form, knobs, columns_too=True)
-        across = _passes(config, tiles, (form.spec.kernel[1] - 1,),
-                         config.vector_cycles + (0 if apart else 1))
-        first = config.vector_cycles * float(prod(columns)) if pieces == 1 else 0.0
-        return Combination(first + down[0], (pieces == 1) + down[1], copied + across[0],
-                           1 + across[1])
-    if pieces > 1:
-        return Combination(*_passes(config, tiles, (height, width), pair), 0, 0)
-    across = _passes(config, tiles, (width - 1,), pair)
-    rest = _passes(config, tiles, (height - 1, width), pair)
-    return Combination(copied + across[0] + rest[0], 1 + across[1] + rest[1], 0, 0)
+        ends = [copied, _passes(config, tiles, (form.spec.kernel[1] - 1,),
+                                config.vector_cycles + (0 if apart else 1))]
+    else:
+        passes = [copied, _passes(config, tiles, (width - 1,), pair),
+                  _passes(config, tiles, (height - 1, width), pair),
+                  *(_passes(config, tiles, taps, pair)
+                    for taps in list(product(down, across))[1:])]
+        ends = []
+    cycles, counts, end, end_counts = (sum(each) for some in (passes, ends) for each in (
+        [cycles for cycles, _ in some], [count for _, count in some]))
+    pieces = len(down) * len(across)
+    return Combination(cycles / pieces, max(1, round(counts / pieces)), end, int(end_counts))
+
+
+def parts_of(extent: int, size: int) -> list[int]:
+    """The sizes of the parts that an extent is divided into: the last one may be smaller."""
+    whole, rest = divmod(extent, size)
+    return [size] * whole + [rest] * (rest > 0)
 
 
 def _passes(config: Config, tiles: tuple[Column, ...], taps: tuple[int, ...],

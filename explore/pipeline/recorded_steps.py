@@ -10,6 +10,7 @@ import numpy as np
 
 from ...compiler.operators.convolution.conv2d import Conv2dForm
 from ...compiler.operators.cost_model import Column, Steps
+from ...compiler.operators.dense.dense import DenseForm
 from ...compiler.operators.depthwise.depthwise import DepthwiseForm
 from ...compiler.operators.elementwise.lanewise import LanewiseForm
 from ...compiler.operators.form import TensorForm
@@ -30,6 +31,8 @@ from .pool_passes import even_knobs
 def merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
     """Steps with runs as they are in memory: blocks of channels that lie side by side in wider
     tiles are one run, which the compiler's estimate counts one by one."""
+    if isinstance(form, DenseForm):
+        return _dense_runs(form, knobs, steps)
     if isinstance(form, Conv2dForm):
         _, outputs, inputs = form.extents
         together = 1 if knob_of(knobs, "one_by_one") else knob_of(knobs, "blocks")
@@ -46,6 +49,18 @@ def merge_runs(form: TensorForm, knobs: object, steps: Steps) -> Steps:
         return steps
     return replace(steps, runs=np.maximum(1, steps.runs / read),
                    out_runs=np.maximum(1, steps.out_runs / written))
+
+
+def _dense_runs(form: DenseForm, knobs: object, steps: Steps) -> Steps:
+    """Rows whose blocks are parts of wider tiles are runs of their own."""
+    _, rows, outputs, depth = form.extents
+    each = rows / -(-rows // knob_of(knobs, "rows"))
+    if not are_whole_tiles(form, "data", knob_of(knobs, "depth"), depth):
+        name = "wgt_runs" if knob_of(knobs, "data_stays") else "runs"
+        steps = replace(steps, **{name: each})
+    if not are_whole_tiles(form, "output", knob_of(knobs, "blocks"), outputs):
+        steps = replace(steps, out_runs=each)
+    return steps
 
 
 def image_shares(spec: Windowed, knobs: object, taps: tuple[int, int]) -> tuple[float, float]:
@@ -114,12 +129,19 @@ def _pool_steps(form: PoolForm, knobs: PoolKnobs, whole: PoolKnobs) -> Steps:
                  for extent, size in zip(form.spec.kernel, knobs.window, strict=True))
     count = boxes(form, whole)
     fresh = loaded_boxes(form, whole) / count       # rows that windows share are not loaded again
+    groups, positions = 1, 1
+    for size, extent, outputs in zip((whole.rows, whole.columns), form.parameters.shape[:2],
+                                     form.spec.out_shape, strict=True):
+        if max(form.parameters.shape[:2]) > 1:      # each position has its own, for all channels
+            groups *= -(-outputs // size)
+            positions *= size if extent > 1 else 1
     return Steps(
-        groups=1, pieces=parts, products=0, steps=count / parts, wgt=0,
+        groups=groups, pieces=parts, products=0, steps=count / parts / groups, wgt=0,
         vectors=results * alu_cycles(form, knobs) / form.config.vector_cycles,
         inp=fresh * accumulators(form, knobs)[1] * tile * taken[0] * taken[1], runs=fresh * runs,
         out=results * tile, out_runs=out_runs,
-        parameters=PARAMETER_TILES * form.config.tile_bytes(Buffer.ACC))
+        parameters=(positions * form.parameters.shape[2] * PARAMETER_TILES
+                    * form.config.tile_bytes(Buffer.ACC)))
 
 
 def knob_of(knobs: object, name: str) -> int:

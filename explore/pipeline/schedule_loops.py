@@ -125,10 +125,12 @@ def _add_pool(facts: Facts, form: PoolForm, knobs: PoolKnobs) -> None:
     """Each piece is combined by itself, and the end of all of them is for the step."""
     config, even = form.config, even_knobs(form, knobs)
     results = float(even.blocks * even.rows * even.columns)
-    passes = combination_of(form, even, facts.steps["pieces"])
+    passes = combination_of(form, even)
     facts.piece_vectors, facts.piece_alus = passes.piece, passes.piece_count
     scaled = max(results * (config.vector_cycles + 1), write_latency(config))
-    parts = ceil(knobs.blocks / _blocks_a_store(form, knobs.blocks, form.output.shape[1]))
+    positions = knobs.rows * knobs.columns
+    parts = 1 if positions == 1 else ceil(
+        knobs.blocks / _blocks_a_store(form, knobs.blocks, form.output.shape[1]))
     facts.sum_vectors = passes.end + scaled * len(form.steps)
     facts.sum_alus = passes.end_count + len(form.steps)
     facts.vectors, facts.alus = config.vector_cycles * results + PARAMETER_TILES * parts, parts
@@ -139,15 +141,20 @@ def _add_pool(facts: Facts, form: PoolForm, knobs: PoolKnobs) -> None:
     images, blocks = form.output.shape[:2]
     if form.factors is not None:
         # Those of a position have one buffer, and come before the input.
-        facts.single = images * blocks_of(blocks, knobs.blocks) == 1
+        facts.single = facts.steps["pieces"] * images * blocks_of(blocks, knobs.blocks) == 1
     height, width = box(form, even)
     rows, columns = image_shares(form.spec, knobs, knobs.window)
     tile = config.tile_bytes(Buffer.OUT)
     loaded = facts.steps["inp"] / max(1.0, even.blocks * float(height * width) * tile)
     facts.fill = even.blocks * float(height * width) * min(
         1.0, loaded / (rows * columns)) * (1 - rows * columns)
-    if not are_whole_tiles(form, "data", knobs.blocks, form.output.shape[1]):
+    # Blocks that are parts of tiles move one by one, unless rows and columns are one run.
+    is_a_run = width >= form.spec.width and form.spec.border(1) == 0
+    if not is_a_run and not are_whole_tiles(form, "data", knobs.blocks, form.output.shape[1]):
         facts.inp_loads = knobs.blocks
+    if knobs.rows > 1 and 1 < knobs.columns < form.output.shape[3] and not are_whole_tiles(
+            form, "output", knobs.blocks, form.output.shape[1]):
+        facts.stores = knobs.blocks
     facts.inp_rate = 0.0
 
 
@@ -175,6 +182,8 @@ def _add_products(facts: Facts, form: TensorForm, knobs: object) -> None:
             1 / max(rows * columns, 1e-3) - 1)
         facts.uops = min(knobs.depth * taps[0] * taps[1], room)
         facts.src_copies = int(conv2d_schedule.resident_inputs(form, knobs))
+        if form.extents[0] == 1 and facts.src_copies >= steps["steps"] * steps["pieces"]:
+            steps["inp_stays"] = 1.0            # also where weights do not
         facts.wgt_copies = int(conv2d_schedule.resident_weights(form, knobs))
     elif isinstance(form, DepthwiseForm) and isinstance(knobs, DepthwiseKnobs):
         _add_depthwise(facts, form, knobs)
@@ -213,6 +222,8 @@ def _add_depthwise(facts: Facts, form: DepthwiseForm, knobs: DepthwiseKnobs) -> 
     if is_row_by_row(form, knobs.rows):
         facts.gemms, facts.inp_loads = chunks.taps[0], max(
             1, round(form.spec.height / form.spec.out_height))
+        # The estimate counts these instructions among what is stored; here they are fetched.
+        steps["out"] -= INSTRUCTION_BYTES * (form.spec.kernel[0] + form.spec.stride[0] - 2)
     order = form.interleaves.get("data")
     if order is not None and 1 < order.ways < knobs.blocks:
         groups_of_ways = -(-knobs.blocks // order.ways)

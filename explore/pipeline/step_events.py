@@ -48,6 +48,7 @@ from .step_table import (
     ENGINE,
     FIRST,
     FOURTH,
+    MERGED,
     RATE,
     WORK,
     Writer,
@@ -182,6 +183,12 @@ def _ask(rows: Numbers, loops: Loops, bus: Bus, run: Run, kind: int, is_code: bo
     run.due[kind, at] = now + (bus.read_latency if kind == READ else 1.0)
     run.beats[kind, at] = rows[instruction, BEATS]
     run.rates[kind, at] = max(bus.beat, rows[instruction, RATE])
+    if rows[instruction, MERGED] > 1:           # these wait for places in flight among themselves
+        latency, places = (bus.read_latency, bus.reads) if kind == READ else (
+            bus.write_latency, bus.writes)
+        beats = run.beats[kind, at] / rows[instruction, MERGED]
+        run.rates[kind, at] = max(run.rates[kind, at],
+                                  (latency + run.rates[kind, at] * beats) / (places * beats))
     run.owners[kind, at] = 2 * instruction + (1 if counts[left] == 1 else 0)
     counts[left] -= 1
     run.times[engine] = now
@@ -204,12 +211,13 @@ def _paces(rows: Numbers, bus: Bus, run: Run) -> tuple[float, float]:
                 pace /= max(LEAST, 1 - rows[run.counts[ON_ALU], BLOCKS])
     if not writes:
         return pace, NEVER
+    least = run.rates[WRITE, run.bursts[WRITE, DONE] % WAITING]
     if not reads or bus.shared == 0:
-        return pace, bus.beat
+        return pace, least
     both = 2 * (bus.beat + bus.turn)
     if pace <= both:
-        return both, both
-    return pace, pace / max(1.0, (pace - bus.beat - 2 * bus.turn) / bus.beat)
+        return both, max(both, least)
+    return pace, max(least, pace / max(1.0, (pace - bus.beat - 2 * bus.turn) / bus.beat))
 
 
 @helper
@@ -368,8 +376,8 @@ def _simulate(schedule: Numbers, memory: Numbers, rows: Numbers, numbers: Number
     numbers[:] = 0
     places[:] = 0
     loops, bus = read_loops(schedule), read_bus(memory)
-    writer = Writer(rows=rows, marks=places[0], buffers=places[1:4], sets=places[4],
-                    keys=order[ENGINES], rests=numbers[1])
+    writer = Writer(rows=rows, marks=places[0], buffers=places[1:4], loads=places[12],
+                    sets=places[4], keys=order[ENGINES], rests=numbers[1])
     total = write_table(loops, writer)
     run = Run(times=numbers[2], counts=places[5], bursts=places[6:8], next=order,
               sizes=places[8], sent=places[9], begins=ends[0], ends=ends[1],

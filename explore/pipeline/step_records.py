@@ -18,7 +18,7 @@ IN_A_BURST = 8              # instructions; two bursts of them are fetched ahead
 LOADS_IN_FLIGHT = 4         # the same number of stores
 MANY = 96                   # bursts of a transfer that are taken as one
 ROOM, KEPT = 64, 256        # groups whose ends are noted; sequences of micro-ops remembered
-SETS_KEPT = 8
+SETS_KEPT, LOADS_KEPT = 8, 16
 LOAD, GEMM, ALU, STORE = range(4)
 # What one transfer leaves for the next: a part of a burst.
 OF_INPUTS, OF_WEIGHTS, OF_PARAMETERS, OF_RESULTS, OF_UOPS = range(5)

@@ -13,6 +13,7 @@ from .step_records import (
     GEMM,
     KEPT,
     LOAD,
+    LOADS_KEPT,
     MANY,
     OF_INPUTS,
     OF_PARAMETERS,
@@ -33,9 +34,10 @@ NONE = -1.0                 # no instruction
 BY_GEMM, BY_ALU = 1.0, 2.0  # who keeps a load from its bank
 # Columns: cycles of GEMM or the ALU, or bursts; beats of a burst and cycles of each; what keeps it
 # from its bank, or the share of the ALU's cycles in which it keeps LOAD from it; instructions to
-# wait for; how long before its end an instruction gives back its input; the group that it ends.
+# wait for; how long before its end an instruction gives back its input; the group that it ends; how
+# many bursts each stands for.
 (ENGINE, WORK, BEATS, RATE, BLOCKS, FIRST, SECOND, THIRD, FOURTH, EARLY, ENDS,
- COLUMNS) = range(12)
+ MERGED, COLUMNS) = range(13)
 (LAST_LOAD, LAST_GEMM, LAST_ALU, LAST_STORE, PARAMETERS, GROUP_END, SETS, SEQUENCES,
  COUNT) = range(9)          # of what is remembered while a table is written
 REMEMBERED = 16
@@ -47,6 +49,7 @@ class Writer(NamedTuple):
     rows: Numbers
     marks: npt.NDArray[np.int64]
     buffers: npt.NDArray[np.int64]      # by who takes them: the last two that gave one back
+    loads: npt.NDArray[np.int64]        # who took what each of the last loads of inputs has brought
     sets: npt.NDArray[np.int64]         # of parameters: who needed them last
     keys: npt.NDArray[np.int64]         # of sequences of micro-ops on the chip
     rests: Numbers
@@ -73,6 +76,7 @@ def _transfer(writer: Writer, engine: int, rest: int, bursts: float, beats: floa
     at = _append(writer, engine, min(count, MANY), int(NONE), int(NONE))
     row = writer.rows[at]
     row[BEATS], row[RATE] = bursts * beats / row[WORK], least
+    row[MERGED] = count / row[WORK]
     return at
 
 
@@ -134,6 +138,9 @@ def _load_piece(loops: Loops, writer: Writer, step: int, piece: int, part: int) 
                      token)
     if part == 0 and group < loops.fresh and loops.inp_bursts > 0:
         for each in range(loops.inp_loads):
+            number = (group * loops.steps + inner) * loops.inp_loads + each
+            if loops.load_vectors > 0:          # each is taken by itself
+                free = writer.loads[(number - loops.buffers * loops.inp_loads) % LOADS_KEPT]
             data = _load(writer, OF_INPUTS, loops.inp_bursts / loops.inp_loads, loops.inp_beats,
                          loops.inp_rate, loops.fill / loops.inp_loads, free)
             if loops.load_blocked + loops.blocked > 0:
@@ -141,8 +148,7 @@ def _load_piece(loops: Loops, writer: Writer, step: int, piece: int, part: int) 
             if loops.load_vectors > 0:
                 _compute(writer, loops.load_vectors, 1, loops.load_blocked, data, int(NONE),
                          int(NONE))
-                if each == loops.inp_loads - 1:
-                    _give_back(writer, CONSUMED, marks[LAST_ALU])
+                writer.loads[number % LOADS_KEPT] = marks[LAST_ALU]
     if piece == part == 0 and loops.par_bursts > 0 and (
             step == 0 or (not loops.par_once and (inner == 0 or loops.par_every))):
         sets = marks[SETS]
@@ -232,6 +238,7 @@ def write_table(loops: Loops, writer: Writer) -> int:
     writer.marks[:] = 0
     writer.marks[PARAMETERS], writer.marks[GROUP_END] = int(NONE), int(NONE)
     writer.buffers[:] = int(NONE)
+    writer.loads[:] = int(NONE)
     writer.rests[:] = 0
     before = int(NONE)
     for step in range(loops.groups * loops.steps):
