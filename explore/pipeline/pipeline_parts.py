@@ -96,7 +96,10 @@ def _cycles(loops: Loops, *memory: float) -> float:
     ends, last = _numbers[0], cut.groups - 1
     longer = loops.steps * loops.pieces / (cut.steps * cut.pieces)
     begin = min(ends[0], 2 * latency + 40)
-    again = (ends[last] - ends[last // 2]) / (last - last // 2) if last else 0.0
+    # Where GEMM goes a step ahead, the last group ends sooner after the one before than others do.
+    late = max(1, last - 1)
+    early = (late - 1) // 2
+    again = (ends[late] - ends[early]) / (late - early) if last else 0.0
     inside = ends[last] - begin + (loops.groups - cut.groups) * again
     return float(begin + longer * inside + cycles - ends[last])
 

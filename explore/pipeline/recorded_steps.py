@@ -56,8 +56,8 @@ def _dense_runs(form: DenseForm, knobs: object, steps: Steps) -> Steps:
     _, rows, outputs, depth = form.extents
     each = rows / -(-rows // knob_of(knobs, "rows"))
     if not are_whole_tiles(form, "data", knob_of(knobs, "depth"), depth):
-        name = "wgt_runs" if knob_of(knobs, "data_stays") else "runs"
-        steps = replace(steps, **{name: each})
+        steps = (replace(steps, wgt_runs=each) if knob_of(knobs, "data_stays")
+                 else replace(steps, runs=each))
     if not are_whole_tiles(form, "output", knob_of(knobs, "blocks"), outputs):
         steps = replace(steps, out_runs=each)
     return steps
