@@ -22,7 +22,7 @@ from ..twins.top import (
     SAME,
     WIRES,
 )
-from . import skip_alu, skip_banks, skip_grants, skip_repeats
+from . import skip_alu, skip_alu_stream, skip_banks, skip_repeats
 from .bundles import Given, Past, State
 
 GEMM, ALU = int(Engine.GEMM), int(Engine.ALU)
@@ -146,8 +146,9 @@ def _advance_alu(state: State, past: Past, given: Given, uops: MicroOps, cycles:
     pause, patience = 0, 1      # cycles without a comparison, longer each time that one is in vain
     saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
     while clock.now < end:
-        if skip_grants.skip(machine, given, uops, end - clock.now):
+        if skip_alu_stream.skip(machine, given, uops, counters, end - clock.now):
             saved[0, MEMORY_SAME] = saved[1, MEMORY_SAME] = -1
+            continue
         steps += 1
         wires = blank_wires()
         accumulator.arbitrate_compute(machine, wires, code, config, uops)

@@ -4,13 +4,13 @@ The language is the subset of Python that the twins are written in: 64-bit integ
 and tuples; assignments, `if`, `while`, `for … in range` and calls. It has the semantics of Python,
 as long as no number needs more than 64 bits, no index is negative or out of range, no divisor is
 zero, and every variable has a value when it is read: none of this is checked. A function declares
-that it returns `int`, `bool`, a `tuple[…]` of these, or `None`.
+that it returns `int`, `bool`, a `tuple[…]` of these, a NamedTuple of numbers, or `None`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -73,7 +73,7 @@ class Functions:
     def _translate(self, function: FunctionType,
                    kinds: tuple[Kind, ...]) -> tuple[ir.Function, Kind]:
         node = definition(function)
-        result = _result(node.returns)
+        result = _result(node.returns, function.__globals__)
         types = types_of(result)
         returned = (ir.VoidType() if not types else types[0] if len(types) == 1
                     else ir.LiteralStructType(types))
@@ -141,15 +141,18 @@ def _copy_words(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, size:
                       align=I64.width // 8)
 
 
-def _result(annotation: ast.expr | None) -> Kind:
+def _result(annotation: ast.expr | None, world: Mapping[str, object]) -> Kind:
     match annotation:
         case ast.Constant(value=None):
             return ()
         case ast.Name(id="int" | "bool"):
             return NUMBER
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
-            return tuple(map(_result, parts))
-    raise TypeError("a compiled function must say that it returns int, bool, tuple[…] or None")
+            return tuple(_result(each, world) for each in parts)
+        case ast.Name(id=name) if hasattr(made := world.get(name), "_fields"):
+            return made._make([NUMBER] * len(made._fields))     # a NamedTuple of numbers
+    raise TypeError("a compiled function must say that it returns int, bool, tuple[…], None or a "
+                    "NamedTuple of numbers")
 
 
 def definition(function: FunctionType) -> ast.FunctionDef:

@@ -102,12 +102,18 @@ def far(a: int, b: int) -> bool:
     return b - a > 5
 
 
+def turned(pair: Pair) -> Pair:
+    return Pair(pair.other, pair.one - 1)
+
+
 def calls(a: int, b: int) -> int:
     wires = blank()
     wires.first = a
     pair = Pair(a, b)
     left, right = exchanged(pair, 1)
-    return left * 3 + right + wires.first * 5 + wires.second + int(far(a, b)) + pair[1]
+    other = turned(turned(pair))
+    return (left * 3 + right + wires.first * 5 + wires.second + int(far(a, b)) + pair[1]
+            + other.one * 7 + other.other * 11)
 
 
 small = st.integers(-12, 12)
