@@ -78,7 +78,8 @@ def simulate(machines: Machines, all_words: Numbers, given: Given, loads: Loads,
         is_new = wires.dispatched or news(wires)
         if is_new:
             note(wires, now, notes, counters)
-        calm = 0 if is_new or wires.hard | wires.asked | wires.turned else calm + 1
+        is_calm = not is_new and wires.hard | wires.fetched | wires.asked | wires.turned == 0
+        calm = calm + 1 if is_calm else 0
         _load_micro_ops(wires.load_end, uops, loads)
         if not skip:
             continue

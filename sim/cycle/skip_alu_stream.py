@@ -14,9 +14,11 @@ from typing import NamedTuple
 from ...isa.instructions import PARAMETER_TILES, Engine
 from ..llvm.decorators import inline, noinline
 from ..twins import control, tokens
+from ..twins.alu import alu_results
 from ..twins.alu.alu_results import OUT, PLACES
 from ..twins.gemm import gemm
 from ..twins.record_types import Code, Machine, MicroOps, Numbers, Settings, Unit
+from . import skip_banks
 from .bundles import Given
 
 ALU = int(Engine.ALU)
@@ -112,8 +114,8 @@ def _stream(machine: Machine, given: Given, uops: MicroOps, most: int) -> int:
     row, latency = given.code[sequencer.of], given.config.alu_latency
     parameters = _parameters(row)
     first, spare, history = (_next_number(sequencer, issue, row, parameters), int(issue.spare),
-                             _history(results, latency))
-    if _count_ones(history, latency) != results.under_way or results.results != results.arrives:
+                             alu_results.history(results, latency))
+    if not alu_results.follows(results, history, latency):
         return 0
     done = _issue(machine, given.code, given.config, uops, most,
                   Stretch(0, first - 2 - spare, spare, int(issue.pause), history))
@@ -124,7 +126,7 @@ def _stream(machine: Machine, given: Given, uops: MicroOps, most: int) -> int:
     issued = (_count_steps(row, parameters, done.number)
               - _count_steps(row, parameters, first - 2 - spare))
     _enter_tickets(results, sequencer.of, entered)
-    _set_lanes(results, done.history, latency, issued)
+    alu_results.set_lanes(results, done.history, latency, issued)
     _set_queue(issue, row, parameters, done)
     _set_sequencer(sequencer, issue, row, parameters, _entry(row, parameters, to))
     machine.clock.now += done.cycles
@@ -151,7 +153,7 @@ def _issue(machine: Machine, code: Code, config: Settings, uops: MicroOps, most:
                                              begin.history)
     entry = _entry(row, parameters, number)
     last = row.outer * (parameters + row.middle * row.inner) - 1 - AHEAD
-    alone = _banks(engine) & row.banks == 0      # also if nothing is read
+    alone = skip_banks.gemm_banks(engine) & row.banks == 0      # also if nothing is read
     free, free_bank = 0, 0
     while passed < most and number < last:
         if pause:
@@ -192,14 +194,6 @@ def _issue(machine: Machine, code: Code, config: Settings, uops: MicroOps, most:
     return Stretch(passed, number, spare, pause, history)
 
 
-@inline
-def _banks(engine: Unit) -> int:
-    """The banks that the gemms in flight may access."""
-    mask = 0
-    for number in range(engine.in_flight):
-        mask |= engine.banks[(engine.head + number) & gemm.IN_FLIGHT - 1]
-    return mask
-
 
 @inline
 def _move_on(row: Settings, parameters: int, entry: Entry, steps: int) -> Entry:
@@ -216,47 +210,7 @@ def _move_on(row: Settings, parameters: int, entry: Entry, steps: int) -> Entry:
     return Entry(outer, within, middle, inner)
 
 
-@inline
-def _history(results: Unit, latency: int) -> int:
-    """The cycles in which the vectors in the lanes were issued."""
-    issued, history = int(results.arrives), int(results.arrives)
-    since = latency - results.edge_in       # cycles since the first of the changes
-    for number in range(latency):
-        cycle = latency - 1 - number
-        if since >= cycle and results.edges >> since - cycle & 1:
-            issued = 1 - issued
-        history = history << 1 | issued
-    return history
 
-
-@inline
-def _count_ones(history: int, latency: int) -> int:
-    ones = 0
-    for number in range(latency + 1):
-        ones += history >> number & 1
-    return ones
-
-
-@inline
-def _set_lanes(results: Unit, history: int, latency: int, issued: int) -> None:
-    """Set everything that follows from the cycles of the last issues; `issued` counts those that
-    have been added."""
-    results.issued = history & 1
-    results.arrives = results.results = history >> latency & 1
-    changes, edges, first = history ^ history >> 1, 0, -1
-    for number in range(latency):
-        cycle = latency - 1 - number
-        if changes >> cycle & 1:
-            if first < 0:
-                first = cycle
-            edges |= 1 << first - cycle
-    results.edges = edges
-    results.edge_in = latency - first if edges else 0
-    under_way = _count_ones(history, latency)
-    retired = results.under_way + issued - under_way
-    results.under_way = under_way
-    results.tickets -= retired
-    results.head += retired
 
 
 @inline
@@ -317,10 +271,10 @@ def _set_sequencer(sequencer: Unit, issue: Unit, row: Settings, parameters: int,
 def _drain(machine: Machine, given: Given, counters: Numbers, cycles: int) -> int:
     """Skip cycles in which the last vectors leave the lanes."""
     results, issue, latency = machine.alu_results, machine.alu_issue, given.config.alu_latency
-    history = _history(results, latency)
-    if _count_ones(history, latency) != results.under_way or results.results != results.arrives:
+    history = alu_results.history(results, latency)
+    if not alu_results.follows(results, history, latency):
         return 0
-    _set_lanes(results, history << min(cycles, FILLED) & (2 << latency) - 1, latency, 0)
+    alu_results.set_lanes(results, history << min(cycles, FILLED) & (2 << latency) - 1, latency, 0)
     issue.pause = max(0, issue.pause - cycles)
     issue.clear = 0
     machine.clock.now += cycles

@@ -13,7 +13,7 @@ from ...isa.instructions import Engine
 from ..llvm.decorators import Blank, inline, noinline
 from ..twins import control
 from ..twins.bus import dram
-from ..twins.fetch import fetch
+from ..twins.fetch import command_queue, fetch
 from ..twins.record_types import Machine, MicroOps
 from ..twins.top import (
     FIRST_COUNTER,
@@ -105,6 +105,14 @@ def _is_filling(machine: Machine, moves: int, given: Given) -> bool:
             or (moves != 0 and code[given.positions[LOAD, machine.load.writing]].in_acc != 0))
 
 
+@inline
+def _settle_queues(machine: Machine) -> None:
+    command_queue.settle(machine.load_queue)
+    command_queue.settle(machine.gemm_queue)
+    command_queue.settle(machine.alu_queue)
+    command_queue.settle(machine.store_queue)
+
+
 @noinline
 def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes, most: int,
             forever: bool) -> tuple[int, int]:
@@ -131,6 +139,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
             steps += _catch_up(state, past, given, uops, passed, 1)
             machine.clock.now = now
             overflow = commands(machine, counters, wires, code, config, positions)
+            if wires.dispatched:
+                _settle_queues(machine)
             control.count_compute(machine.compute_counts, wires)
             control.step(machine, wires, overflow)
             note(wires, now, notes, counters)
@@ -149,12 +159,20 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
                 or (wires.soft != 0 and wires.toggled == 0)):
             saved[0, 0] = saved[1, 0] = -1
             continue
-        last, rates = rates, skip_streams.Rates(
-            wires.read_shown, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
-            wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
-            wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
-            wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
-            wires.store_bytes)
+        last, rates = rates, skip_streams.rates_of(wires)
+        if wires.fetched:
+            times = 0
+            if (wires.toggled | contested == 0 and wires.load_moved | wires.store_moved == 0
+                    and fetch.has_beat(machine.reader)
+                    and fetch.only_collects(machine, config, code)):
+                times = skip_streams.repeat(machine, rates, code, 1, most - passed, False)
+            if times:
+                fetch.collect(machine, config.bus_bytes, times)
+                passed += times
+                control.count_waits(counters, LOAD, wires.load_wait, times)
+                control.count_waits(counters, STORE, wires.store_wait, times)
+            saved[0, 0] = saved[1, 0] = -1
+            continue
         period, alike = 1, wires.toggled == 0
         if wires.toggled:
             period = PERIOD

@@ -47,6 +47,17 @@ class Rates(NamedTuple):
 
 
 @inline
+def rates_of(wires: Wires) -> Rates:
+    """Those of the last cycle."""
+    return Rates(
+        wires.read_shown, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
+        wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
+        wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
+        wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
+        wires.store_bytes)
+
+
+@inline
 def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Settings) -> bool:
     """Whether no request can go on in the next cycle, and the same tokens are missing."""
     reader, writer, memory = machine.reader, machine.writer, machine.dram

@@ -141,7 +141,7 @@ def _copy_words(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, size:
                       align=I64.width // 8)
 
 
-def _result(annotation: ast.expr | None, world: Mapping[str, object]) -> Kind:
+def _result(annotation: ast.expr | None, world: Mapping[str, Value]) -> Kind:
     match annotation:
         case ast.Constant(value=None):
             return ()
@@ -149,8 +149,9 @@ def _result(annotation: ast.expr | None, world: Mapping[str, object]) -> Kind:
             return NUMBER
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
             return tuple(_result(each, world) for each in parts)
-        case ast.Name(id=name) if hasattr(made := world.get(name), "_fields"):
-            return made._make([NUMBER] * len(made._fields))     # a NamedTuple of numbers
+        case ast.Name(id=name) if fields := getattr(world.get(name), "_fields", ()):
+            kind: Kind = world[name]._make([NUMBER] * len(fields))      # a NamedTuple of numbers
+            return kind
     raise TypeError("a compiled function must say that it returns int, bool, tuple[…], None or a "
                     "NamedTuple of numbers")
 

@@ -51,11 +51,11 @@ FIRST_COUNTER = LAYOUT.place("memory_counts", control.MEMORY_COUNTS.moving[0])
 # What a cycle of the memory side changed. `soft`: a register that may return to its value;
 # `toggled`: the bus or a lane, which may have a period of two cycles. The others are registers that
 # are `noted`; `asked`: on the way of requests, which does not affect data until later; `turned`: a
-# burst or a run of steps ended; `hard`: anything else. Then what the changes of falling and moving
-# registers follow from.
-CHANGES = ("soft", "toggled", "hard", "asked", "turned", "rvalid_before", "bvalid_before",
-           "read_was_due_in", "answer_was_due_in", "read_shown", "beat_sent", "load_moved",
-           "load_stride", "load_kind", "store_moved")
+# burst or a run of steps ended; `fetched`: an instruction arrived in part, or came closer to its
+# queue; `hard`: anything else. Then what the changes of falling and moving registers follow from.
+CHANGES = ("soft", "toggled", "hard", "asked", "turned", "fetched", "rvalid_before",
+           "bvalid_before", "read_was_due_in", "answer_was_due_in", "read_shown", "beat_sent",
+           "load_moved", "load_stride", "load_kind", "store_moved")
 
 # Signals of one cycle. `…_start` and `…_end` are the positions of instructions, or -1.
 WIRES = np.dtype([

@@ -116,3 +116,54 @@ def _move_lanes(results: Unit) -> None:
             while results.edges & 1 == 0:
                 results.edges >>= 1
                 results.edge_in += 1
+
+
+@inline
+def history(results: Unit, latency: int) -> int:
+    """The cycles in which steps were issued, bit k for k cycles ago: those of all that are in the
+    lanes, and of the one that left them last."""
+    issued, cycles = int(results.arrives), int(results.arrives)
+    since = latency - results.edge_in       # cycles since the first of the changes
+    for number in range(latency):
+        cycle = latency - 1 - number
+        if since >= cycle and results.edges >> since - cycle & 1:
+            issued = 1 - issued
+        cycles = cycles << 1 | issued
+    return cycles
+
+
+@inline
+def _count_ones(history: int, latency: int) -> int:
+    ones = 0
+    for number in range(latency + 1):
+        ones += history >> number & 1
+    return ones
+
+
+@inline
+def follows(results: Unit, history: int, latency: int) -> bool:
+    """Whether no result has ever waited for its write: all that is in flight is in the lanes."""
+    return (_count_ones(history, latency) == results.under_way
+            and results.results == results.arrives)
+
+
+@inline
+def set_lanes(results: Unit, history: int, latency: int, issued: int) -> None:
+    """Set everything that follows from the history, as long as no result waits for its write.
+    `issued` counts the steps that it has more."""
+    results.issued = history & 1
+    results.arrives = results.results = history >> latency & 1
+    changes, edges, first = history ^ history >> 1, 0, -1
+    for number in range(latency):
+        cycle = latency - 1 - number
+        if changes >> cycle & 1:
+            if first < 0:
+                first = cycle
+            edges |= 1 << first - cycle
+    results.edges = edges
+    results.edge_in = latency - first if edges else 0
+    under_way = _count_ones(history, latency)
+    retired = results.under_way + issued - under_way
+    results.under_way = under_way
+    results.tickets -= retired
+    results.head += retired

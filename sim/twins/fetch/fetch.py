@@ -53,15 +53,46 @@ def wants(fetch: Unit, config: Settings) -> bool:
 def is_asleep(machine: Machine, config: Settings, code: Code) -> bool:
     """Whether FETCH does nothing until a beat arrives or a command leaves its queue, as long as
     some engine is busy."""
-    fetch, buffer = machine.fetch, machine.buffer
+    fetch = machine.fetch
     if fetch.waits | fetch.complete | fetch.compared | fetch.judged or wants(fetch, config):
         return False
-    if buffer.ready == 0:
+    if machine.buffer.ready == 0:
         return fetch.position != config.count
-    instruction = code[fetch.position]
-    return fetch.position != fetch.broken and instruction.legal != 0 and (
+    return _is_blocked(machine, config, code)
+
+
+@inline
+def only_collects(machine: Machine, config: Settings, code: Code) -> bool:
+    """Whether FETCH only collects what arrives until a command leaves its queue, as long as some
+    engine is busy."""
+    return (machine.fetch.waits == 0 and machine.buffer.ready != 0
+            and not wants(machine.fetch, config) and _is_blocked(machine, config, code))
+
+
+@inline
+def _is_blocked(machine: Machine, config: Settings, code: Code) -> bool:
+    """Whether the next instruction waits for room in its queue, or for idle engines."""
+    position = machine.fetch.position
+    instruction = code[position]
+    return position != machine.fetch.broken and instruction.legal != 0 and (
         instruction.engine >= SYNC
         or not _has_room(machine, instruction.engine, config.queue_depth))
+
+
+@inline
+def collect(machine: Machine, bus_bytes: int, beats: int) -> None:
+    """Take as many beats, one in each cycle, while FETCH does nothing else."""
+    fetch, in_one = machine.fetch, INSTRUCTION_BYTES // bus_bytes
+    before = fetch.complete + fetch.compared + fetch.judged
+    arrived, beat = divmod(fetch.beat + beats, in_one)
+    complete, compared = int(fetch.complete), int(fetch.compared)
+    fetch.complete = beat == 0
+    fetch.compared = (beat == 1 % in_one) if beats > 1 else complete
+    fetch.judged = ((beat == 2 % in_one) if beats > 2 else complete if beats > 1 else compared)
+    fetch.beat = beat
+    fetch.arrived += arrived
+    machine.buffer.inner += (before + arrived
+                             - (fetch.complete + fetch.compared + fetch.judged))
 
 
 @inline
@@ -77,7 +108,8 @@ def step(machine: Machine, wires: Wires, config: Settings, code: Code) -> None:
     wires.fetch_position = fetch.position
     dispatched = _dispatch(machine, wires, config, code, halt)
     wires.dispatched = dispatched
-    wires.hard |= fetch.complete | fetch.compared | fetch.judged | dispatched
+    wires.fetched = fetch.complete | fetch.compared | fetch.judged
+    wires.hard |= dispatched
     if wires.fetch_granted:
         fetch.waits = 0
     elif fetch.waits == 0 and halt == 0 and wants(fetch, config):
@@ -137,7 +169,7 @@ def _assemble(fetch: Unit, wires: Wires, config: Settings, reader: Unit) -> bool
     """Take the beat for FETCH, if there is one. Returns whether it completes an instruction."""
     if not has_beat(reader):
         return False
-    wires.beat_taken = wires.hard = 1
+    wires.beat_taken = wires.fetched = 1
     error = fetch.held_error or reader.front_error
     last = fetch.beat == INSTRUCTION_BYTES // config.bus_bytes - 1
     fetch.held_error = error and not last
