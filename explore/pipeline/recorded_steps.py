@@ -17,6 +17,7 @@ from ...compiler.operators.form import TensorForm
 from ...compiler.operators.pool.knobs import Knobs as PoolKnobs
 from ...compiler.operators.pool.pool import PoolForm
 from ...compiler.operators.pool.pool_schedule import (
+    BUFFERS,
     accumulators,
     alu_cycles,
     box,
@@ -128,7 +129,8 @@ def _pool_steps(form: PoolForm, knobs: PoolKnobs, whole: PoolKnobs) -> Steps:
     parts = prod(-(-extent // size)
                  for extent, size in zip(form.spec.kernel, knobs.window, strict=True))
     count = boxes(form, whole)
-    fresh = loaded_boxes(form, whole) / count       # rows that windows share are not loaded again
+    # Rows that windows share are not loaded again.
+    fresh = (loaded_boxes(form, whole) - _boxes_kept(form, whole)) / count
     groups, positions = 1, 1
     for size, extent, outputs in zip((whole.rows, whole.columns), form.parameters.shape[:2],
                                      form.spec.out_shape, strict=True):
@@ -142,6 +144,20 @@ def _pool_steps(form: PoolForm, knobs: PoolKnobs, whole: PoolKnobs) -> Steps:
         out=results * tile, out_runs=out_runs,
         parameters=(positions * form.parameters.shape[2] * PARAMETER_TILES
                     * form.config.tile_bytes(Buffer.ACC)))
+
+
+def _boxes_kept(form: PoolForm, knobs: PoolKnobs) -> int:
+    """Boxes of several rows that are still there for the next row of results, besides those that
+    the schedule keeps by intent: if nothing else is loaded between, and the step from one row to
+    the next is a whole number of boxes."""
+    spec, (_, blocks, rows, columns) = form.spec, form.output.shape[:4]
+    (height, width), stride = knobs.window, spec.stride[0]
+    others = form.output.shape[0] * -(-blocks // knobs.blocks) * -(-columns // knobs.columns)
+    if (height == 1 or knobs.rows > 1 or others > 1 or width < spec.kernel[1] or stride % height
+            or spec.dilation[0] > 1 or not knobs.doubled or form.factors is not None):
+        return 0
+    shared = -(-spec.kernel[0] // height) - stride // height
+    return shared * (rows - 1) if 0 < shared <= BUFFERS else 0
 
 
 def knob_of(knobs: object, name: str) -> int:
