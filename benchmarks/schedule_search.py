@@ -130,7 +130,7 @@ def teach(case: Case, others: Mapping[str, tuple[Case, Mapping[int, float]]]) ->
     data = TrainingData(
         tuple(f"f{number}" for number in range(case.space.features.shape[1])),
         np.array([space.features[place] for space, place, _ in seen], np.float32),
-        np.array([cycles for *_, cycles in seen]), expected, expected, expected, (), ())
+        np.array([cycles for *_, cycles in seen]), expected, expected, expected, (), (), ())
     trees = train_trees(data, np.arange(len(seen)), 0, ROUNDS)
     factors = np.exp2(trees.inplace_predict(case.space.features).astype(float))
     return replace(case, space=replace(case.space, expected=case.space.expected * factors))

@@ -43,6 +43,7 @@ class TrainingData:
     bounds: Floats
     configurations: tuple[str, ...]
     layers: tuple[str, ...]
+    operators: tuple[str, ...]
 
     @property
     def targets(self) -> npt.NDArray[np.float32]:
@@ -55,7 +56,8 @@ class Fit:
 
     predictor: CostModel
     errors: Mapping[HeldOut, Mapping[str, Errors]]      # by kind of prediction
-    calibration: Sequence[Mapping[str, object]]         # where both are held out
+    operators: Mapping[str, Errors]                     # the model's, where both are held out,
+    calibration: Sequence[Mapping[str, object]]         # as this
 
     def to_dict(self) -> dict[str, object]:
         return {held_out.value: {name: each.to_dict() for name, each in kinds.items()}
@@ -84,7 +86,8 @@ def load_data(paths: Sequence[Path], tell: Tell = lambda doing: None) -> Trainin
         np.array(list(map(estimate_of, points))),
         np.array(list(map(bound_of_point, points))),
         tuple(point.config.digest for point in points),
-        tuple(point_key(describe(point.layer)) for point in points))
+        tuple(point_key(describe(point.layer)) for point in points),
+        tuple(point.layer.operator for point in points))
 
 
 def _point(place: str, asked: object) -> LayerPoint:
@@ -112,6 +115,7 @@ def fit(data: TrainingData, *, count: int = 5, seed: int = 0, rounds: int = ROUN
     """A cost model of all data, judged by folds that hold out configurations, layers and both."""
     errors: dict[HeldOut, dict[str, Errors]] = {}
     curve: list[dict[str, object]] = []
+    by_operator: dict[str, Errors] = {}
     for held_out in HeldOut:
         judged, predicted = [], []
         for number, (train, test) in enumerate(folds(
@@ -128,13 +132,17 @@ def fit(data: TrainingData, *, count: int = 5, seed: int = 0, rounds: int = ROUN
             ESTIMATE: errors_of(data.estimates[rows], data.cycles[rows]),
             ROOFLINE: errors_of(data.bounds[rows], data.cycles[rows])}
         curve = calibration(found, data.cycles[rows])
+        operators = np.array(data.operators)[rows]
+        by_operator = {name: errors_of(*(each[operators == name] for each in (
+            found, data.cycles[rows]))) for name in np.unique(operators).tolist()}
     tell(f"fitting {len(data.cycles)} rows")
     trees = train_trees(data, np.arange(len(data.cycles)), seed, rounds)
     facts = {"sources": feature_sources(), "rows": len(data.cycles), "seed": seed,
              "configurations": len(set(data.configurations)), "layers": len(set(data.layers)),
              "errors": {held_out.value: {name: each.to_dict() for name, each in kinds.items()}
-                        for held_out, kinds in errors.items()}}
-    return Fit(CostModel(trees, data.names, facts), errors, curve)
+                        for held_out, kinds in errors.items()},
+             "operators": {name: each.to_dict() for name, each in by_operator.items()}}
+    return Fit(CostModel(trees, data.names, facts), errors, by_operator, curve)
 
 
 def train_trees(data: TrainingData, rows: npt.NDArray[np.intp], seed: int, rounds: int) -> Trees:

@@ -16,7 +16,7 @@ from .data import Seed
 
 if TYPE_CHECKING:
     from ...explore.fit import Fit
-    from ...explore.validation import HeldOut
+    from ...explore.validation import Errors, HeldOut
 
 COLUMNS = ("held out", "predicted by", "rows", "Spearman", "median error", "90 %", "99 %")
 
@@ -104,9 +104,12 @@ def _rows(found: Fit) -> Iterator[tuple[HeldOut, list[str]]]:
     """What was held out, and the cells of a line after it."""
     for held_out, kinds in found.errors.items():
         for name, each in kinds.items():
-            yield held_out, [name, str(each.rows), f"{each.spearman:.4f}",
-                             *(f"{100 * value:.1f} %" for value in (
-                                 each.median, each.percentile_90, each.percentile_99))]
+            yield held_out, [name, *_cells(each)]
+
+
+def _cells(each: Errors) -> list[str]:
+    return [str(each.rows), f"{each.spearman:.4f}", *(f"{100 * value:.1f} %" for value in (
+        each.median, each.percentile_90, each.percentile_99))]
 
 
 def _fit_area(data: list[Path], output: Path, folds: int, seed: int, target: Path | None, *,
@@ -149,4 +152,6 @@ def _show(found: Fit) -> None:
         table.add_column(name, justify="left" if name in COLUMNS[:2] else "right")
     for held_out, cells in _rows(found):
         table.add_row(held_out.value, *cells)
+    for name, each in found.operators.items():
+        table.add_row("both", f"cost model, {name}", *_cells(each))
     open_console().print(table)

@@ -95,8 +95,9 @@ def test_the_model_learns_what_the_simulation_of_steps_leaves(fitted):
         model, steps = (fitted.errors[held_out][name] for name in (MODEL, PIPELINE))
         assert model.rows == steps.rows > 0
         assert model.median < steps.median / 3
-    assert sum(each["rows"] for each in fitted.calibration) == (
-        fitted.errors[HeldOut.BOTH][MODEL].rows)
+    judged = fitted.errors[HeldOut.BOTH][MODEL].rows
+    assert sum(each["rows"] for each in fitted.calibration) == judged
+    assert sum(each.rows for each in fitted.operators.values()) == judged
 
 
 def test_a_model_predicts_the_same_after_a_file(fitted, tmp_path):
