@@ -19,8 +19,7 @@ from .predictor import Trees, import_xgboost
 
 METHODS = ("auto", "exhaustive", "anneal", "guided")
 BATCH = 8                   # schedules that are measured before the model learns from them
-EXPLORED = 0.25             # part of a batch that is chosen at random
-FIRST = 0.5                 # part of the first batch that has the best estimates
+EXPLORED = 0.25             # part of a batch but the first that is chosen at random
 WARM, COLD = 0.1, 0.002     # temperatures: relative losses that are taken with a chance of 1 / e
 SETTINGS = {"objective": "rank:pairwise", "tree_method": "hist", "max_depth": 4, "nthread": 1,
             "learning_rate": 0.15, "min_child_weight": 1, "lambda": 1.0, "seed": 0}
@@ -117,10 +116,9 @@ def _neighbour(rows: Sequence[tuple[object, ...]], here: int, search: Search) ->
 
 
 def search_guided(search: Search) -> None:
-    """Batches that a ranking model finds promising, and some at random, from which it learns."""
-    promising = search.unknown()
-    search.try_all([*promising[:int(FIRST * BATCH)],
-                    *search.rng.sample(promising, min(len(promising), BATCH))][:BATCH])
+    """The schedules that are expected to be the best, then batches that a ranking model finds
+    promising, and some at random, from which it learns."""
+    search.try_all(search.unknown()[:BATCH])
     while search.left > 0:
         scores = _scores(search)
         order = sorted(search.unknown(), key=lambda place: -scores[place])
