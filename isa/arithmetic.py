@@ -112,6 +112,22 @@ def quantize_scale(real: float) -> tuple[int, int]:
 
 
 Lanes = npt.NDArray[np.int32]
+Scales = npt.NDArray[np.int64]
+
+
+def quantize_scales(reals: npt.ArrayLike) -> tuple[Scales, Scales]:
+    """`quantize_scale` on an array: multipliers and shifts."""
+    real = np.asarray(reals, np.float64)
+    wrong = ~((real >= 0) & (real <= INT32_HIGH))
+    if wrong.any():
+        quantize_scale(float(real[wrong][0]))
+    mantissa, exponent = np.frexp(real)
+    multiplier = np.floor(mantissa * (1 << 31) + 0.5).astype(np.int64)
+    full = multiplier >> 31             # 1 where it was rounded up to a power of two
+    multiplier, exponent = multiplier >> full, exponent.astype(np.int64) + full
+    tiny = (exponent < -HIGH_MULTIPLY_SHIFT) | (multiplier == 0)
+    return (np.where(tiny, 0, multiplier),
+            np.where(tiny, HIGH_MULTIPLY_SHIFT, HIGH_MULTIPLY_SHIFT - exponent))
 
 
 Operation = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], npt.NDArray[np.int64]]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...isa.arithmetic import quantize_scale
+from ...isa.arithmetic import quantize_scales
 from ...isa.config import Config
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
@@ -126,10 +126,10 @@ def parameters_of(graph: Graph, bias: str | None, scales: tuple[float, ...],
               else constant_of(graph, bias, "biases"))
     if values.dtype.kind != "i" or np.abs(values.astype(np.int64)).max(initial=0) >= 1 << 31:
         raise RefusalError(f"the bias is {values.dtype}, but must fit 32 bits")
-    pairs = np.array([quantize_scale(scale) for scale in scales] or [(1, 0)], np.int64)
-    pairs = np.broadcast_to(pairs, (channels, 2))
-    return {"bias": values.astype(np.int32), "multiplier": pairs[:, 0].copy(),
-            "shift": pairs[:, 1].copy()}
+    multipliers, shifts = quantize_scales(scales) if scales else ([1], [0])
+    return {"bias": values.astype(np.int32),
+            "multiplier": np.broadcast_to(multipliers, channels).astype(np.int64),
+            "shift": np.broadcast_to(shifts, channels).astype(np.int64)}
 
 
 def weights_of(graph: Graph, tensor: str, config: Config, most_planes: int = 1) -> Array:

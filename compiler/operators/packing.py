@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base import arrays
-from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scale
+from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scales
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, TABLE_ENTRIES
 from ..accelerator.emission.assemble_program import TABLE_INPUT
@@ -118,9 +118,7 @@ def _scale_parameters(scale: npt.ArrayLike) -> dict[str, Array]:
     real = _array("scale", scale)
     if real.dtype.kind not in "fiu":
         raise CompileError(f"scale is of type {real.dtype}, but must be numbers")
-    pairs = np.array([quantize_scale(float(each)) for each in real.ravel()], np.int64)
-    pairs = pairs.reshape(-1, 2)
-    return {"multiplier": pairs[:, 0].reshape(real.shape), "shift": pairs[:, 1].reshape(real.shape)}
+    return dict(zip(("multiplier", "shift"), quantize_scales(real), strict=True))
 
 
 def pad_axis(array: Array, axis: int, multiple: int) -> Array:

@@ -17,6 +17,7 @@ from microtron.isa.arithmetic import (
     alu,
     alu_array,
     quantize_scale,
+    quantize_scales,
     requantize,
     requantize_array,
     saturate,
@@ -245,11 +246,20 @@ def test_a_scale_too_small_to_matter_is_zero(real):
     assert quantize_scale(real) == (0, 31)
 
 
+@given(st.lists(st.floats(0, 2.0 ** 31 - 1), max_size=5))
+@example([math.nextafter(1.0, 0.0), 2.0 ** -33, 0.0, -0.0])
+def test_an_array_of_scales_is_the_same(reals):
+    found = np.transpose(quantize_scales(reals)).tolist()
+    assert found == [list(quantize_scale(each)) for each in reals]
+
+
 @pytest.mark.parametrize("real", [-1.0, math.inf, -math.inf, math.nan, 2.0 ** 31])
 def test_a_scale_that_no_multiplier_stands_for_is_refused(real):
     with pytest.raises(ValueError, match=re.escape(
             f"scale is {real}, but must be from 0 to 2147483647")):
         quantize_scale(real)
+    with pytest.raises(ValueError, match=f"scale is {re.escape(str(real))}, but must be from 0"):
+        quantize_scales([1.0, real])
 
 
 def test_an_operation_that_nobody_defined_has_no_result():

@@ -16,7 +16,7 @@ from ....isa.arithmetic import (
     INT32_HIGH,
     INT32_LOW,
     TWICE,
-    quantize_scale,
+    quantize_scales,
 )
 from ...expression.expression import (
     Constant,
@@ -62,8 +62,7 @@ def store_result(operation: Clamped, result: TensorType, value: Expression) -> E
 def scale_and_round(value: Expression, scales: Sequence[float], rounding: int,
                     lane: Lane = single) -> Expression:
     """value × scale, rounded and saturated to 32 bits, as int64."""
-    pairs = np.array([quantize_scale(scale) for scale in scales], np.int64)
-    return multiply_shift(value, pairs[:, 0], pairs[:, 1], rounding, lane)
+    return multiply_shift(value, *quantize_scales(scales), rounding, lane)
 
 
 def multiply_shift(value: Expression, multipliers: Array, shifts: Array, rounding: int,

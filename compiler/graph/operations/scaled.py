@@ -12,7 +12,7 @@ from math import isinf, isnan
 import numpy as np
 
 from ....base.errors import MicrotronError
-from ....isa.arithmetic import INT32_HIGH, quantize_scale, scale_array
+from ....isa.arithmetic import INT32_HIGH, quantize_scale, quantize_scales, scale_array
 from ....isa.instructions import Rounding
 from ..operation import Operation
 from ..types import Array, GraphError, TensorType
@@ -83,8 +83,7 @@ class Scaled(Clamped):
         """Results from sums whose channels come last."""
         if not self.scales:
             return self.clamp(sums if result.is_float else wrap_to_32_bits(sums), result)
-        pairs = np.array([quantize_scale(scale) for scale in self.scales], np.int64)
-        values = scale_array(wrap_to_32_bits(sums), pairs[:, 0], pairs[:, 1], self.rounding)
+        values = scale_array(wrap_to_32_bits(sums), *quantize_scales(self.scales), self.rounding)
         return self.clamp(values.astype(np.int64) + result.require_quantization().zero_point,
                           result)
 
