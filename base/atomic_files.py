@@ -18,6 +18,17 @@ Content = bytes | Iterable[bytes]
 POLL = 0.05         # seconds between two tries to take a lock, where the wait is bounded
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a file that cannot be written before minutes of work, not after."""
+    if not path.absolute().parent.is_dir():
+        raise MicrotronError(f"{path}: cannot be written: there is no folder "
+                             f"{path.absolute().parent}")
+    if path.is_dir():
+        raise MicrotronError(f"{path}: cannot be written: it is a folder")
+    if not os.access(path.absolute().parent, os.W_OK) and (path.is_file() or not path.exists()):
+        raise MicrotronError(f"{path}: cannot be written: its folder is read-only")
+
+
 def write_atomically(path: Path, content: Content) -> None:
     """Write to a temporary name beside `path`, then rename: a stopped run loses nothing.
 

@@ -67,7 +67,7 @@ def check_report(path: Path | None) -> None:
         return
     if path.suffix not in (".html", ".htm"):
         raise MicrotronError(f"{path}: a report is an .html file")
-    from ..report.save_report import check_folder
+    from ..base.atomic_files import check_folder
     check_folder(path)
 
 
@@ -87,7 +87,7 @@ def write_inspections(found: Mapping[str, Inspection], path: Path, *,
 def check_table(path: Path | None) -> None:
     """Refuse a table that cannot be written before anything takes long."""
     if path is not None:
-        from ..report.save_report import check_folder
+        from ..base.atomic_files import check_folder
         from ..runtime.reports.table_files import check_ending
         check_ending(path)
         check_folder(path)

@@ -112,12 +112,15 @@ def compile_(
                       as_json=as_json)
         return
     _check_is_file_of_model(model)
+    from ..base.atomic_files import check_folder
     from ..base.progress import report_progress
+    target = output or (None if parts else model.with_suffix(".mt"))
+    if target is not None:
+        check_folder(target)
     with dump_passes(dump, silent=as_json) as graphs:
         compiled = _compile(model, name, fixed, memory, require_accelerator=require_accelerator,
                             schedules=schedules,
                             observe=lambda label, graph: graphs.append((label, graph)))
-    target = output or (None if parts else model.with_suffix(".mt"))
     if target is not None:
         with report_progress(f"saving {target}"):
             compiled.save(target)

@@ -79,7 +79,7 @@ def quantize(
     target = output or model.with_name(f"{model.stem}_int8.onnx")
     if target.suffix != ".onnx":
         raise MicrotronError(f"--output is {target}, but must be an .onnx file")
-    from ..report.save_report import check_folder
+    from ..base.atomic_files import check_folder
     check_folder(target)
     check_report(report)
     check_table(table)

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..base.argument_checks import check_callable, check_path
-from ..base.atomic_files import write_atomically
+from ..base.atomic_files import check_folder, write_atomically
 from ..base.checked_values import quote
 from ..base.errors import MicrotronError
 from ..base.keywords import check_keywords
@@ -84,15 +84,6 @@ def inspect_source(source: Source, name: str, memory: MemoryTiming | None = None
         source = model_of_program(source, name)
     return inspect_model(source, memory, clock=clock, limit=limit, time_host=time_host,
                          progress=progress)
-
-
-def check_folder(path: Path) -> None:
-    """Refuse a file that cannot be written before minutes of work, not after."""
-    if not path.absolute().parent.is_dir():
-        raise MicrotronError(f"{path}: cannot be written: there is no folder "
-                             f"{path.absolute().parent}")
-    if path.is_dir():
-        raise MicrotronError(f"{path}: cannot be written: it is a folder")
 
 
 def _name_runs(runs: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:

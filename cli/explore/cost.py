@@ -47,6 +47,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
         raise MicrotronError(f"--output is {output}, but must be a .json file")
     check_report(report)
     check_table(table)
+    from ...base.atomic_files import check_folder
     from ...base.progress import report_progress
     from ...explore.area.area_model import is_area_table
     from ...explore.calibration_files import check_calibration, write_calibration
@@ -54,6 +55,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
     from ...explore.fit import load_data
     from ...explore.predictor import import_xgboost
 
+    check_folder(output)
     if is_area_table(data[0]):
         if calibration is not None or report is not None:
             raise MicrotronError("--calibration and --report are of cycles: leave them out for "

@@ -54,10 +54,12 @@ def tune(
 
     Example: microtron tune model.onnx --config small -o model.schedules.json
     """
+    from ...base.atomic_files import check_folder
     from ...base.progress import report_progress
     from ...explore.distributed.pool import open_pool
     from ...explore.measure import check_device
     from ...explore.predictor import load_cost_model
+    from ...explore.records import Records
     from ...explore.schedule_files import write_schedules
     from ...explore.tune import TuneOptions, Tuner
     from ...isa.config_files import load_config
@@ -74,7 +76,10 @@ def tune(
     options = TuneOptions(method=method, trials=trials, streams=streams, seed=seed,
                           device=check_device(device),
                           model=None if cost_model is None else load_cost_model(cost_model))
+    check_folder(target)
     records = store or target.with_suffix(".records")
+    with Records(records):              # says what is wrong with it before anything takes long
+        pass
     with (report_progress(f"reading {model}") as tell,
           open_pool(workers, scheduler, options.device) as pool):
         found = Tuner(model, config, timing_of(memory) or Timing(), records, options, tell,

@@ -174,6 +174,7 @@ def test_a_report_has_the_errors_and_the_calibration(fitted, tmp_path):
 
 def test_the_command_refuses_bad_input_in_one_line(tmp_path):
     assert "must be a .json file" in bad("fit", "d.csv", "-o", "m.txt", cwd=tmp_path)
+    assert "there is no folder" in bad("fit", "d.csv", "-o", "none/m.json", cwd=tmp_path)
     pytest.importorskip("xgboost")
     for name in ("d.csv", "d.parquet"):
         assert f"microtron: {name}: cannot be read" in bad("fit", name, cwd=tmp_path)

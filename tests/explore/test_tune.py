@@ -228,6 +228,10 @@ def test_commands_refuse_bad_input_in_one_line(tmp_path):
     assert "must be a .json file" in bad("tune", DIGITS, "-o", "s.txt", cwd=tmp_path)
     assert "none.json: cannot be read" in bad(
         "compile", DIGITS, "-o", "d.mt", "--schedules", "none.json", cwd=tmp_path)
+    assert "none/s.json: cannot be written: there is no folder" in bad(
+        "tune", DIGITS, "-o", "none/s.json", cwd=tmp_path)
+    assert "none/r.records: cannot be used as a store of records" in bad(
+        "tune", DIGITS, "-o", "s.json", "--records", "none/r.records", cwd=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
