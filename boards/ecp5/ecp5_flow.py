@@ -19,6 +19,7 @@ from .set_clock import CLOCK
 
 PART = re.compile(r"LFE5(U|UM|UM5G)-(12|25|45|85)F-([678])(BG256|BG381|BG554|BG756|MG285)\w")
 PREPARED = "prepared.json"          # the netlist that is placed
+ROUTABLE = "routable.json"          # the same with settings of the router
 TIMING, CONFIG = "timing.json", "design.config"
 CHOSEN = "clock.json"               # the accelerator's clock
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
@@ -51,6 +52,9 @@ def plan_back_end(board: Board, design: Design) -> Build:
              inputs=(NETLIST,), outputs=(PREPARED,),
              work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
                  "source": NETLIST, "to": PREPARED, "die": _parse_part(board)[1]})),
+        Step(name="settings", doing="setting the router", inputs=(PREPARED,), outputs=(ROUTABLE,),
+             work=Call("microtron.boards.ecp5.router_settings:write_settings", {
+                 "source": PREPARED, "to": ROUTABLE})),
         *_routes(board, design.pins),
         Step(name="pack", doing="writing the bitstream", inputs=(CONFIG,),
              outputs=(product,), work=Command(tools.ECPPACK, (
@@ -70,9 +74,9 @@ def _routes(board: Board, pins: str) -> tuple[Step, ...]:
     routed = "routed.config" if clock.is_crossed else CONFIG
     route = Step(
         name="route", doing="placing and routing: minutes, or an hour if large",
-        inputs=(PREPARED, pins, AREA), outputs=(routed, TIMING),
+        inputs=(ROUTABLE, pins, AREA), outputs=(routed, TIMING),
         work=Command(tools.NEXTPNR_ECP5, (
-            *nextpnr_options(board), "--json", PREPARED, "--lpf", pins,
+            *nextpnr_options(board), "--json", ROUTABLE, "--lpf", pins,
             "--lpf-allow-unconstrained", "--textcfg", routed, "--report", TIMING, "--freq",
             f"{clock.system_hz / 1e6:g}",
             # The static placer takes a third less wire on whole systems; without it, the router

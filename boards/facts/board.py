@@ -3,6 +3,7 @@
     title, flow, part, cpu, preset, load        what it is, how it is built, and how it is loaded
     cpu_mhz             the clock of a hard processor; a soft one has the design's
     like                a board that comes with the kit; the file says only what differs
+    ethernet = false    where that one is on the network, but this one is not to be
     [clock]             the oscillator's pin, and the frequency that the design is to run at
     [memory]            what the accelerator works in; [memory.timing] how it behaves, measured
     [resources]         of the part, where parts.toml does not have it
@@ -34,6 +35,7 @@ NAME = re.compile(r"[a-z][a-z0-9_-]*")
 PARTS = Path(__file__).parent / "parts.toml"
 KIT = Path(__file__).parent / "files"               # boards that come with the kit
 MOST_HZ = 1_000_000_000
+ETHERNET_PINS = ("ethernet", "ethernet_clocks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,12 @@ def _read_facts(path: Path) -> PlainData:
     other = _read_facts(KIT / f"{name}.toml")
     other.pop("routed", None)
     other["memory"].pop("timing", None)
-    return merge_tables(other, {key: table[key] for key in table if key != "like"})
+    found = merge_tables(other, {key: table[key] for key in table if key != "like"})
+    if found.get("ethernet") is False:
+        found.pop("ethernet")
+        found["pins"] = {group: pins for group, pins in found["pins"].items()
+                         if group not in ETHERNET_PINS}
+    return found
 
 
 def read_part(facts: TomlTable) -> Part:

@@ -93,6 +93,15 @@ tx = "L5"
         clock=replace(theirs.clock, accelerator_hz=80_000_000))
 
 
+def test_a_board_that_is_like_another_may_be_off_the_network(tmp_path):
+    mine = find_board(str(write(tmp_path, 'like = "ecpix5"\nethernet = false\n')))
+    theirs = find_board("ecpix5")
+    assert theirs.ethernet is not None
+    assert mine.ethernet is None
+    assert set(theirs.pins) - set(mine.pins) == {"ethernet", "ethernet_clocks"}
+    assert find_board("ecpix5n").pins == mine.pins
+
+
 @pytest.mark.parametrize(("text", "complaint"), [
     ('like = "ulx3"', "mine.toml: like is 'ulx3'; did you mean ulx3s?"),
     ("like = 3", "mine.toml: like is 3, but must be a text"),

@@ -68,7 +68,7 @@ def test_luts_that_enable_registers_count_where_open_tools_build():
 
 
 @pytest.mark.parametrize(("name", "largest"), [
-    ("ulx3s", "small"), ("pynq_z2", "slim"), ("tang_nano_20k", "compact"), ("zcu104", "wide"),
+    ("ulx3s", "slim"), ("pynq_z2", "slim"), ("tang_nano_20k", "compact"), ("zcu104", "wide"),
     ("kv260", "base"), ("ultra96", "base")])
 def test_the_largest_preset_of_a_board(name, largest):
     assert largest_preset(find_board(name)) == largest
@@ -125,7 +125,7 @@ def test_a_bare_accelerator_has_no_shell_around_it():
 
 
 def test_the_largest_preset_is_the_one_with_the_most_multipliers_that_fits():
-    assert largest_preset(find_board("ulx3s")) == "small"
+    assert largest_preset(find_board("ulx3s")) == "slim"
     board = find_board("ulx3s")
     nothing = replace(board, part=replace(board.part, resources=dict.fromkeys(RESOURCES, 1)))
     assert largest_preset(nothing) is None
