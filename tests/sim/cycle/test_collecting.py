@@ -18,7 +18,8 @@ from .test_skip_repeats import assert_equal
 SIZE = 1 << 14
 BLOCKS = {
     Engine.LOAD: lambda rng: Load(shape=(1, rng.randint(1, 9), rng.randint(1, 20))),
-    Engine.GEMM: lambda rng: Gemm(count=rng.randint(1, 3), loops=(1, rng.randint(1, 9), 40)),
+    Engine.GEMM: lambda rng: Gemm(count=rng.randint(1, 3), loops=(
+        1, rng.randint(1, 9), rng.choice((1, 3, 7, 40)))),
     Engine.ALU: lambda rng: AluI(op=AluOp.ADD, loops=(1, rng.randint(1, 6), 30),
                                  dst_stride=(0, 0, 1), src_stride=(0, 0, 1)),
     Engine.STORE: lambda rng: Store(buffer=Buffer.OUT, segment=1, shape=(1, 1, rng.randint(1, 50))),
