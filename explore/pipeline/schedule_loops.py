@@ -15,7 +15,7 @@ from ...compiler.operators.dense.dense_schedule import Knobs as DenseKnobs
 from ...compiler.operators.depthwise import depthwise_schedule
 from ...compiler.operators.depthwise.depthwise import DepthwiseForm
 from ...compiler.operators.depthwise.depthwise_schedule import Knobs as DepthwiseKnobs
-from ...compiler.operators.depthwise.rows_once import is_row_by_row
+from ...compiler.operators.depthwise.rows_once import is_row_by_row, row_buffers
 from ...compiler.operators.elementwise.lanewise import LanewiseForm
 from ...compiler.operators.form import TensorForm, blocks_of
 from ...compiler.operators.pool.knobs import Knobs as PoolKnobs
@@ -63,6 +63,8 @@ class Facts:
     uops: float = 0.0
     src_copies: int = 2
     wgt_copies: int = 2
+    rows: int = 0
+    rows_step: int = 0
 
 
 def loops_of(form: TensorForm, knobs: object, recorded: Steps) -> Loops:
@@ -220,6 +222,8 @@ def _add_depthwise(facts: Facts, form: DepthwiseForm, knobs: DepthwiseKnobs) -> 
     facts.uops = 1 if chunks.slide is not None else min(
         prod(chunks.taps) * chunks.planes, max(1, config.tiles(Buffer.UOP) // SEQUENCES))
     if is_row_by_row(form, knobs.rows):
+        facts.rows, facts.rows_step = row_buffers(form), form.spec.stride[0]
+        facts.uops = max(1, facts.uops // chunks.taps[0])
         facts.gemms, facts.inp_loads = chunks.taps[0], max(
             1, round(form.spec.height / form.spec.out_height))
         # The estimate counts these instructions among what is stored; here they are fetched.
@@ -286,7 +290,7 @@ def _loops(facts: Facts, config: Config, *, doubled: bool) -> Loops:
         wgt_copies=max(1, facts.wgt_copies),
         uop_beats=max(1.0, facts.uops * MicroOp.size / bus),
         code_beats=max(1.0, IN_A_BURST * INSTRUCTION_BYTES / bus),
-        queue=min(config.queue_depth, MOST_QUEUED))
+        queue=min(config.queue_depth, MOST_QUEUED), rows=facts.rows, rows_step=facts.rows_step)
 
 
 def _tiles_in_a_beat(tiles: float, beats: float) -> float:

@@ -79,6 +79,8 @@ class Loops(NamedTuple):
     uop_beats: float
     code_beats: float           # of a burst of instructions
     queue: int
+    rows: int                   # of the input that are kept, if each is loaded once; otherwise 0
+    rows_step: int              # from a step's first row to that of the next
 
 
 class Bus(NamedTuple):
@@ -109,7 +111,8 @@ def read_loops(given: Numbers) -> Loops:
         given[21], given[22], given[23], given[24], given[25], given[26], int(given[27]),
         int(given[28]), int(given[29]), int(given[30]), given[31], given[32], int(given[33]),
         given[34], given[35], given[36], given[37], int(given[38]), int(given[39]), int(given[40]),
-        given[41], given[42], int(given[43]), int(given[44]), given[45], given[46], int(given[47]))
+        given[41], given[42], int(given[43]), int(given[44]), given[45], given[46], int(given[47]),
+        int(given[48]), int(given[49]))
 
 
 @helper

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...compiler.operators.depthwise.rows_once import ROWS_AHEAD
 from .step_records import (
     ALU,
     CONSUMED,
@@ -49,7 +50,7 @@ class Writer(NamedTuple):
     rows: Numbers
     marks: npt.NDArray[np.int64]
     buffers: npt.NDArray[np.int64]      # by who takes them: the last two that gave one back
-    loads: npt.NDArray[np.int64]        # who took what each of the last loads of inputs has brought
+    loads: npt.NDArray[np.int64]        # who took what the last loads, or steps of rows, brought
     sets: npt.NDArray[np.int64]         # of parameters: who needed them last
     keys: npt.NDArray[np.int64]         # of sequences of micro-ops on the chip
     rests: Numbers
@@ -131,6 +132,8 @@ def _load_piece(loops: Loops, writer: Writer, step: int, piece: int, part: int) 
     marks, data = writer.marks, int(NONE)
     free = writer.buffers[CONSUMED, 0 if loops.buffers == 2 else 1]
     turn = step * loops.pieces + piece
+    if loops.rows > 0:                          # there are those of two steps more
+        free = writer.loads[(step - ROWS_AHEAD - 1) % LOADS_KEPT]
     if loops.wgt_bursts > 0 and (inner == 0 or not loops.wgt_stays):
         token = free if not loops.wgt_stays else marks[GROUP_END] if (
             group and not loops.wgt_ahead) else int(NONE)
@@ -159,7 +162,12 @@ def _load_piece(loops: Loops, writer: Writer, step: int, piece: int, part: int) 
         if loops.par_blocked > 0:
             writer.rows[marks[PARAMETERS], BLOCKS] = BY_GEMM
         marks[SETS] += 1
-    if loops.uops > 0:
+    if loops.rows > 0:
+        for each in range(loops.gemms):
+            key = ((step * loops.rows_step + each) % loops.rows * 64 + each) * 2 + step % 2
+            if not _has_micro_ops(loops, writer, key):
+                data = _load(writer, OF_UOPS, 1.0, loops.uop_beats, 1.0, 0.0, int(NONE))
+    elif loops.uops > 0:
         source = turn if group < loops.fresh else inner * loops.pieces + piece
         weights = (group * loops.pieces + piece if loops.wgt_stays else turn) * loops.parts + part
         key = ((source % loops.src_copies * 4096 + weights % loops.wgt_copies) * 2
@@ -188,6 +196,8 @@ def _write_step(loops: Loops, writer: Writer, step: int) -> int:
                     writer.rows[ready, THIRD] = cleared
                 if part == loops.parts - 1:
                     _give_back(writer, CONSUMED, ready)
+                    if loops.rows > 0:
+                        writer.loads[step % LOADS_KEPT] = ready
             elif loops.piece_vectors > 0:
                 last = _compute(writer, loops.piece_vectors, loops.piece_alus, loops.load_blocked,
                                 data, int(NONE), int(NONE))
