@@ -32,7 +32,7 @@ from microtron.sim.simulate import simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, RESULTS = ROOT / "docs" / "boards.md", ROOT / "docs" / "boards.json"
-BOARDS = ("ecpix5", "ecpix5n", "ulx3s", "pynq_z2", "zybo_z7_10", "tang_nano_20k")
+BOARDS = ("ecpix5", "ulx3s", "pynq_z2", "zybo_z7_10", "tang_nano_20k")
 BEGIN, END = "<!-- table: make boards -->\n", "<!-- end of the table -->"
 # Networks, and their files where they are no generated ones.
 NETWORKS = {"ResNet-18": None, "ResNet-8": "pretrainedResnet_quant.tflite",

@@ -52,9 +52,6 @@ def plan_back_end(board: Board, design: Design) -> Build:
              inputs=(NETLIST,), outputs=(PREPARED,),
              work=Call("microtron.boards.ecp5.netlist_passes:run_passes_on_file", {
                  "source": NETLIST, "to": PREPARED, "die": _parse_part(board)[1]})),
-        Step(name="settings", doing="setting the router", inputs=(PREPARED,), outputs=(ROUTABLE,),
-             work=Call("microtron.boards.ecp5.router_settings:write_settings", {
-                 "source": PREPARED, "to": ROUTABLE})),
         *_routes(board, design.pins),
         Step(name="pack", doing="writing the bitstream", inputs=(CONFIG,),
              outputs=(product,), work=Command(tools.ECPPACK, (
@@ -69,14 +66,15 @@ def plan_back_end(board: Board, design: Design) -> Build:
 
 
 def _routes(board: Board, pins: str) -> tuple[Step, ...]:
-    """Place and route; where the accelerator has a clock of its own, it gets what that reached."""
+    """Place and route; where the accelerator has a clock of its own, it gets what that reached, and
+    the router has settings that were tried with such a system."""
     clock = board.clock
-    routed = "routed.config" if clock.is_crossed else CONFIG
+    netlist, routed = (ROUTABLE, "routed.config") if clock.is_crossed else (PREPARED, CONFIG)
     route = Step(
         name="route", doing="placing and routing: minutes, or an hour if large",
-        inputs=(ROUTABLE, pins, AREA), outputs=(routed, TIMING),
+        inputs=(netlist, pins, AREA), outputs=(routed, TIMING),
         work=Command(tools.NEXTPNR_ECP5, (
-            *nextpnr_options(board), "--json", ROUTABLE, "--lpf", pins,
+            *nextpnr_options(board), "--json", netlist, "--lpf", pins,
             "--lpf-allow-unconstrained", "--textcfg", routed, "--report", TIMING, "--freq",
             f"{clock.system_hz / 1e6:g}",
             # The static placer takes a third less wire on whole systems; without it, the router
@@ -84,7 +82,11 @@ def _routes(board: Board, pins: str) -> tuple[Step, ...]:
             "--timing-allow-fail", "--placer", "static", "--router", "router2")))
     if not clock.is_crossed:
         return (route,)
-    return (route, Step(
+    settings = Step(
+        name="settings", doing="setting the router", inputs=(PREPARED,), outputs=(ROUTABLE,),
+        work=Call("microtron.boards.ecp5.router_settings:write_settings", {
+            "source": PREPARED, "to": ROUTABLE}))
+    return (settings, route, Step(
         name="clock", doing="setting the accelerator's clock", inputs=(TIMING, routed),
         outputs=(CONFIG, CHOSEN), work=Call("microtron.boards.ecp5.set_clock:set_clock", {
             "timing": TIMING, "config": routed, "oscillator_hz": clock.hz,

@@ -87,11 +87,10 @@ def test_a_board_whose_system_has_a_processor_needs_its_compiler(bare, tmp_path,
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(bare, tmp_path):
     text = good("build", "--board", bare, "--dry-run", "-o", tmp_path / "out")
     assert [line.split(":")[0] for line in text.splitlines() if line[0].isdigit()] == [
-        "1. gateware", "2. pins", "3. script", "4. synthesis", "5. fit", "6. netlist",
-        "7. settings", "8. route", "9. pack", "10. check",
-        "11. write report.json, device.json, registers.h and load.sh"]
+        "1. gateware", "2. pins", "3. script", "4. synthesis", "5. fit", "6. netlist", "7. route",
+        "8. pack", "9. check", "10. write report.json, device.json, registers.h and load.sh"]
     assert "--85k --package CABGA381 --speed 6" in text
-    assert "routable.json, pins.lpf, area.json → design.config, timing.json" in text
+    assert "prepared.json, pins.lpf, area.json → design.config, timing.json" in text
     assert text.startswith(f"in {tmp_path / 'out'}:\n")
     assert not (tmp_path / "out").exists()
 
