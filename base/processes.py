@@ -7,6 +7,7 @@ group reaches them all. Ctrl-C and SIGTERM reach only this process, which passes
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+STACK = 1 << 30                     # bytes, of a tool: none is taken before it is needed
 GROUPS: set[int] = set()            # process groups of the tools that run now
 ENDING = (signal.SIGTERM, signal.SIGHUP)    # what would end us without a word, but for Ctrl-C
 
@@ -33,7 +35,7 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
     with orderly_end(), ExitStack() as files:
         output = subprocess.PIPE if log is None else files.enter_context(log.open("wb"))
         try:
-            with _defer_signals():
+            with _defer_signals(), _deep_stack():
                 process = subprocess.Popen(
                     command, cwd=folder, text=True, errors="replace", process_group=0,
                     stdin=subprocess.PIPE, stdout=output,
@@ -46,6 +48,20 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
     if log is not None:
         said = log.read_text(errors="replace")
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
+
+
+@contextmanager
+def _deep_stack() -> Iterator[None]:
+    """What is started gets a large stack. Tools recurse as deep as a design is large: with the
+    usual 8 MiB, nextpnr's report of a system with 256 MACs ends in a segmentation fault."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    deep = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
+    if soft != resource.RLIM_INFINITY and soft < deep:
+        resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
 
 def end_all_processes() -> None:
