@@ -32,7 +32,7 @@ from microtron.sim.simulate import simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, RESULTS = ROOT / "docs" / "boards.md", ROOT / "docs" / "boards.json"
-BOARDS = ("ecpix5", "ulx3s", "pynq_z2", "zybo_z7_10", "tang_nano_20k")
+BOARDS = ("ecpix5n", "ecpix5", "ulx3s", "pynq_z2", "zybo_z7_10", "tang_nano_20k")
 BEGIN, END = "<!-- table: make boards -->\n", "<!-- end of the table -->"
 # Networks, and their files where they are no generated ones.
 NETWORKS = {"ResNet-18": None, "ResNet-8": "pretrainedResnet_quant.tflite",
@@ -123,7 +123,7 @@ def table(results: dict[str, PlainData]) -> str:
         rows.append((
             each["board"], f"`{each['config']}`",
             *(f"{used.get(kind, 0):,g}" for kind in ("lut", "register", "dsp", "bram")),
-            f"{each['mhz']:.1f} (runs at {each['target_mhz']:g})",
+            f"{each['mhz']:.1f} (runs at {round(each['target_mhz'], 1):g})",
             f"{each['processor_seconds']:,.0f}", f"{each['peak_gops']:.1f}",
             *(f"{each['milliseconds'][name]:,.2f}" if name in each["milliseconds"] else "–"
               for name in NETWORKS)))
