@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 STACK = 1 << 30                     # bytes, of a tool: none is taken before it is needed
+STARTING = threading.Lock()          # limits are those of all threads
 GROUPS: set[int] = set()            # process groups of the tools that run now
 ENDING = (signal.SIGTERM, signal.SIGHUP)    # what would end us without a word, but for Ctrl-C
 
@@ -54,14 +55,15 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
 def _deep_stack() -> Iterator[None]:
     """What is started gets a large stack. Tools recurse as deep as a design is large: with the
     usual 8 MiB, nextpnr's report of a system with 256 MACs ends in a segmentation fault."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    deep = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
-    if soft != resource.RLIM_INFINITY and soft < deep:
-        resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
+    with STARTING:
+        soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+        deep = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
+        if soft != resource.RLIM_INFINITY and soft < deep:
+            resource.setrlimit(resource.RLIMIT_STACK, (deep, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
 
 def end_all_processes() -> None:

@@ -3,8 +3,8 @@
 What a wire costs is its delay, times 1 + price × its other users, times 1 + history, where the
 price grows in each round by GROWTH. After some ten rounds with nextpnr's own growth, a free wire
 anywhere is cheaper than one in use beside the sink, so what conflicts in the last rounds is led far
-around (docs/measured.md). `slim` on the ECPIX-5 ends after 52 rounds with these. No system
-was routed with these and with nextpnr's own, so only systems with two clocks have them.
+around (docs/measured.md). `slim` on the ECPIX-5 ends after 52 rounds with these; `small` on the
+ULX3S, which ends with nextpnr's own, does not. Only systems with two clocks have them.
 """
 
 from __future__ import annotations
