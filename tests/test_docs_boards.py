@@ -80,8 +80,11 @@ def test_every_group_of_pins_is_on_the_page_with_its_signals():
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_clock_that_a_board_was_routed_for_is_the_one_in_its_file(name):
-    row = RESULTS[name]
-    assert find_board(name).routed[row["config"]] == pytest.approx(row["mhz"], abs=ROUNDED)
+    """What routing reached; of an accelerator with its own clock, what it was then set to."""
+    board, row = find_board(name), RESULTS[name]
+    clock = row["target_mhz" if board.clock.is_crossed else "mhz"]
+    assert clock <= row["mhz"] + ROUNDED
+    assert board.routed[row["config"]] == pytest.approx(clock, abs=ROUNDED)
 
 
 def test_profiles_on_the_page_are_of_what_fits():

@@ -9,7 +9,8 @@
     [resources]         of the part, where parts.toml does not have it
     [ethernet]          where it answers on the network, if it does (ethernet.py)
     [pins.GROUP]        the places of signals that a shell uses
-    [routed]            MHz that a preset's bitstream reached
+    [routed]            MHz that a preset's bitstream reached; where the accelerator has a clock of
+                        its own, what that was set to
 """
 
 from __future__ import annotations
