@@ -19,6 +19,7 @@ from microtron.compiler.compile import compile_op, schedules_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.nest.listing import listing
 from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import PRESETS, tiny
 
 from .operations import CONFIGS
@@ -79,9 +80,11 @@ def compile_any(data, operator):
         pass                    # both refuse, or nothing fits
 
 
-def test_compiled_code_emits_where_tiles_are_not_interleaved(compared):
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("operator", [Conv2d, Depthwise])
+def test_compiled_code_emits_whatever_the_blocks_are(compared, operator, name):
     before = Counter(compared.emitted)
-    compile_op(Conv2d(height=5, width=5, channels_in=9, channels_out=9, pad=1), tiny)
+    compile_op(operator(height=5, width=5, channels_in=9, channels_out=9, pad=1), CONFIGS[name])
     assert compared.emitted - before == {"words": 1}
 
 

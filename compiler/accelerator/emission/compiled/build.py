@@ -7,16 +7,16 @@ threads or a rule whose instructions do not simply follow their operands, is lef
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, chain, pairwise
+from collections.abc import Mapping
 
 import numpy as np
 
 from .....base.arrays import Array
-from .....isa.instructions import INSTRUCTION_BYTES
+from .....isa.instructions import INSTRUCTION_BYTES, Engine
 from .....isa.instructions import Buffer as Scratchpad
 from .....isa.stream import Stream, from_bytes
-from ....expression.affine import Affine, margin
+from ....errors import CompileError
+from ....expression.affine import margin
 from ....expression.expression import Axis
 from ....expression.intervals import conjuncts
 from ....nest import nest as ir
@@ -27,7 +27,10 @@ from ..conditions import Limit
 from ..placed_nest import PlacedNest, ahead_of, ahead_sections
 from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
 from ..sum_starts import copied_tiles
+from ..transfers import Transfer
 from . import nest_arrays as tables
+from .around import Around, along_run
+from .form_table import FormTable, records_of, slices_of
 from .jit import bind
 from .nest_arrays import MOST_AXES
 from .plans import current_store, plan_intrinsic
@@ -44,6 +47,8 @@ from .words import (
 )
 
 KIND = (tables.SITE.names or ()).index("kind")
+NOT_CLIPPED = 0, 0, -1, 0               # limits, their number, that of a slide, and its step
+NO_RUNS = 0, 0, -1, 0, 0, 0             # ways, where they begin, loop, by tile, and two sites
 SCOPES = list(ir.Scope)
 
 
@@ -54,12 +59,7 @@ class Builder:
         self.placed, self.config = placed, placed.config
         self.store = current_store()
         self.operations: list[list[int]] = []
-        self.slots: dict[Axis, int] = {}
-        self.form_numbers: dict[tuple[object, ...], int] = {}
-        self.constants: list[int] = []                  # of forms ...
-        self.ends = [0]                                 # ... and where their terms end,
-        self.term_slots: list[int] = []                 # each with the slot of an axis ...
-        self.coefficients: list[int] = []
+        self.forms = FormTable()
         self.buffers = {buffer: number for number, buffer in enumerate(placed.places)}
         self.contents: dict[ir.Buffer, tuple[int, int]] = {}
         self.sites: list[tuple[int, ...]] = []
@@ -74,7 +74,7 @@ class Builder:
         self.walk_steps: list[tuple[int, int]] = []
         self.saved: list[int] = []
         self.delays = 1
-        self.visited: list[tuple[IntrinsicSite, Intrinsic]] = []
+        self.visited: list[tuple[Around, Intrinsic]] = []
         self.asks_all = not all(is_known(find_intrinsic(each.intrinsic, placed.intrinsics))
                                 for each in ir.statements_of(placed.nest.body)
                                 if isinstance(each, ir.Invoke))
@@ -111,17 +111,13 @@ class Builder:
         self.operations.append([kind, slot, first, count, target, delay, extent, sections])
         return len(self.operations) - 1
 
-    def _slot(self, axis: Axis) -> int:
-        """Where the value of an axis lies; beside it is room for a counter."""
-        return self.slots.setdefault(axis, 2 * len(self.slots))
-
     def _loop(self, loop: ir.Loop) -> None:
         if loop.axis.extent < 1:
             raise UnsupportedError
         if ahead_of(loop):
             self._ahead(loop)
             return
-        slot = self._slot(loop.axis)
+        slot = self.forms.slot(loop.axis)
         begin = self._operation(tables.LOOP, slot=slot) + 1
         self.add(loop.body)
         self._operation(tables.NEXT, slot=slot, extent=loop.axis.extent, target=begin)
@@ -130,7 +126,7 @@ class Builder:
         """A counter runs through all iterations and some more; each section of the body is in an
         iteration of its own (`placed_nest.ahead_sections`)."""
         allocated, sections = ahead_sections(loop)
-        slot, extent, first = self._slot(loop.axis), loop.axis.extent, len(self.saved)
+        slot, extent, first = self.forms.slot(loop.axis), loop.axis.extent, len(self.saved)
         self.delays = max(self.delays, len(sections))
         self.saved += [self.buffers[each.buffer] for each in allocated]
         begin = self._operation(tables.LOOP, slot=slot + 1) + 1
@@ -151,7 +147,7 @@ class Builder:
 
     def _when(self, statement: ir.When) -> int:
         rooms = [margin(each) for each in conjuncts(statement.condition)]
-        forms = [self._fresh_form(each) for each in rooms if each is not None]
+        forms = [self.forms.add(each) for each in rooms if each is not None]
         if len(forms) < len(rooms):
             raise UnsupportedError
         return self._operation(tables.WHEN, first=forms[0], count=len(forms))
@@ -161,45 +157,23 @@ class Builder:
         if buffer not in self.buffers or buffer in self.contents:
             raise UnsupportedError
         start = constant_start(statement, placed.nest.inputs) if buffer in placed.stable else None
-        self.contents[buffer] = (0, -1) if start is None else (self._fresh_forms(start), len(start))
+        self.contents[buffer] = (0, -1) if start is None else (
+            self.forms.add_row(start), len(start))
         self._operation(tables.ALLOCATE, first=self.buffers[buffer])
-
-    # Indices
-
-    def _form(self, form: Affine) -> int:
-        """The number of an affine form. The value of each of its axes is known where it is used."""
-        key = (form.constant, *form.terms.items())
-        if key not in self.form_numbers:
-            self.form_numbers[key] = self._fresh_form(form)
-        return self.form_numbers[key]
-
-    def _fresh_form(self, form: Affine) -> int:
-        for axis, each in form.terms.items():
-            slot = self.slots.get(axis)
-            if slot is None:
-                raise UnsupportedError
-            self.term_slots.append(slot)
-            self.coefficients.append(each)
-        self.constants.append(form.constant)
-        self.ends.append(len(self.term_slots))
-        return len(self.constants) - 1
-
-    def _fresh_forms(self, forms: Iterable[Affine]) -> int:
-        """The number of the first of several, one after the other."""
-        first = len(self.constants)
-        for each in forms:
-            self._fresh_form(each)
-        return first
 
     # Sites
 
     def _intrinsic(self, statement: ir.Statement, innermost: ir.Invoke | ir.Start) -> None:
         placed = self.placed
         intrinsic = find_intrinsic(innermost.intrinsic, placed.intrinsics)
-        site = IntrinsicSite(statement, placed.places, placed.slides)
-        motion, is_start = intrinsic.motion, isinstance(innermost, ir.Start)
-        if site.blocks is not None or (motion is None and not is_start) or (
-                len(site.axes) > MOST_AXES or len(site.operands) > MOST_OPERANDS):
+        is_start = isinstance(innermost, ir.Start)
+        try:
+            site = IntrinsicSite(statement, placed.places, placed.slides, by_tile=(
+                intrinsic.engine == Engine.ALU and not is_start))
+        except CompileError:
+            raise UnsupportedError from None        # the emitter says why
+        if (intrinsic.motion is None and not is_start) or (
+                len(site.axes) >= MOST_AXES or len(site.operands) > MOST_OPERANDS):
             raise UnsupportedError
         local = {axis: place for place, axis in enumerate(site.axes)}
         limits = [self._limit(each, local) for each in site.limits]
@@ -207,25 +181,58 @@ class Builder:
         if site.slide is not None:
             slide = len(self.limits)
             self.limits.append(self._limit(site.slide, local))
+        clipped = (len(self.limits), len(limits), slide, site.ring_step)
+        self.limits += limits
+        around = Around(site.axes, [operand.steps for operand in site.operands])
+        number = self._site(site, intrinsic, innermost, around, clipped, self._runs(
+            site, intrinsic, innermost))
+        self._operation(tables.START if is_start else tables.INVOKE, first=number)
+
+    def _runs(self, site: IntrinsicSite, intrinsic: Intrinsic,
+              innermost: ir.Invoke | ir.Start) -> tuple[int, ...]:
+        """How a site walks along a dimension that is interleaved, with the numbers of the sites
+        that its visits are."""
+        blocks = site.blocks
+        if blocks is None:
+            return NO_RUNS
+        alike = all(each.blocks is None or each.blocks[1:3] == blocks[1:3]
+                    for each in site.operands)
+        if site.slide is not None or not alike:
+            raise UnsupportedError
+        groups, part = [self._site(site, intrinsic, innermost, along_run(site, groups=each))
+                        for each in (True, False)]
+        return (blocks.ways, self.forms.number(blocks.start),
+                -1 if blocks.loop is None else blocks.loop, int(site.by_tile), groups, part)
+
+    def _site(self, site: IntrinsicSite, intrinsic: Intrinsic, innermost: ir.Invoke | ir.Start,
+              around: Around, clipped: tuple[int, ...] = NOT_CLIPPED,
+              runs: tuple[int, ...] = NO_RUNS) -> int:
+        """The number of a site with these loops around it."""
+        motion = None if isinstance(innermost, ir.Start) else intrinsic.motion
         rule, word = self._rule(intrinsic, innermost)
         kind = 0 if rule != tables.BY_PLAN else self.store.kind_of((
-            intrinsic, self.config, tuple(site.in_acc),
-            tuple(tuple(operand.steps) for operand in site.operands)))
+            intrinsic, self.config, tuple(site.in_acc), site.blocks is None,
+            *map(tuple, around.steps)))
+        limits, limit_count, slide, ring_step = clipped
         self.sites.append((
-            len(self.extents), len(site.axes), len(self.limits), len(limits), len(self.operands),
+            len(self.extents), len(around.axes), limits, limit_count, len(self.operands),
             len(site.operands), int(intrinsic.begins),
             innermost.value if isinstance(innermost, ir.Start) else _mode_of(intrinsic), slide,
-            site.ring_step, kind, rule, word))
-        self.limits += limits
-        self.extents += [axis.extent for axis in site.axes]
-        for place, operand in enumerate(site.operands):
-            anchor, multiple = ((motion.anchors[place], motion.multiples[place])
-                                if motion is not None and not is_start else (place, 1))
-            self.operands.append((self.buffers[operand.buffer], self._form(operand.start),
-                                  len(self.steps), int(place in site.in_acc), anchor, multiple))
-            self.steps += operand.steps
-        self.visited.append((site, intrinsic))
-        self._operation(tables.START if is_start else tables.INVOKE, first=len(self.sites) - 1)
+            ring_step, kind, rule, word, *runs))
+        self.extents += [axis.extent for axis in around.axes]
+        for place, (operand, steps) in enumerate(zip(site.operands, around.steps, strict=True)):
+            anchor, multiple = (place, 1) if motion is None else (
+                motion.anchors[place], motion.multiples[place])
+            group, behind = 0, -1
+            if operand.blocks is not None and site.blocks is not None:
+                group, behind = operand.blocks.group, self.forms.number(
+                    operand.blocks.start + site.blocks.start.times(-1))
+            self.operands.append((self.buffers[operand.buffer], self.forms.number(operand.start),
+                                  len(self.steps), int(place in site.in_acc), anchor, multiple,
+                                  group, behind))
+            self.steps += steps
+        self.visited.append((around, intrinsic))
+        return len(self.sites) - 1
 
     def _rule(self, intrinsic: Intrinsic, innermost: ir.Invoke | ir.Start) -> tuple[int, int]:
         """Who writes the words of a site, and the word that they begin with. Micro-ops are shared,
@@ -241,15 +248,15 @@ class Builder:
         return self.words.setdefault(word, len(self.words))
 
     def _limit(self, limit: Limit, local: Mapping[Axis, int]) -> tuple[int, int, int]:
-        return (self._form(limit.room), -1 if limit.axis is None else local[limit.axis],
+        return (self.forms.number(limit.room), -1 if limit.axis is None else local[limit.axis],
                 limit.step)
 
     def _copy(self, copy: ir.Copy) -> None:
         placed = self.placed
         site = CopySite(copy, self.config, placed.places, placed.bits)
-        transfer, chip, target = site.transfer, site.chip.buffer, copy.target
-        if transfer.interleave is not None or chip.interleave is not None or (
-                2 * len(transfer.sides) > tables.KEY or len(site.start) > MOST_RANK):
+        transfer, chip, target, order = (site.transfer, site.chip.buffer, copy.target,
+                                         site.transfer.interleave)
+        if 3 * (len(transfer.sides) + 1) > tables.KEY or len(site.start) > MOST_RANK:
             raise UnsupportedError
         bordered = transfer.loads and target.extents == target.buffer.shape and (
             target.buffer in placed.stable)
@@ -258,14 +265,15 @@ class Builder:
         word, inside = [self._word(load_word(scratchpad, segment, each))
                         for each in (padding, 0)] if transfer.loads else [
                             self._word(store_word(scratchpad, segment))] * 2
+        runs = (-1, 1, 0) if order is None else (
+            order.dimension, order.ways, int(not transfer.alike))
         self.transfers.append((
             self.buffers[chip], self.buffers[chip] if transfer.loads else -1,
-            self._form(site.tile), self._fresh_forms(site.start), len(site.start),
+            self.forms.number(site.tile), self.forms.add_row(site.start), len(site.start),
             len(self.sides), len(transfer.sides), transfer.tile_rows, transfer.part_rows,
             int(transfer.loads), int(bordered), self._walk(site) if in_acc else 0, int(in_acc),
-            int(copy.padding is not None), transfer.tile_bytes, word, inside))
-        self.sides += [(size, side.extent, side.dram, side.pad) for size, side
-                       in zip(transfer.sizes, transfer.sides, strict=True)]
+            int(copy.padding is not None), transfer.tile_bytes, word, inside, *runs))
+        self.sides += _side_rows(transfer)
         self._operation(tables.COPY, first=len(self.transfers) - 1)
 
     def _walk(self, site: CopySite) -> int:
@@ -282,11 +290,10 @@ class Builder:
     def arrays(self) -> tables.Tables:
         """The tables, complete."""
         lanes = any(buffer.scope == ir.Scope.ACC and buffer.parts > 1 for buffer in self.buffers)
-        begin, slots, coefficients, constants, extents, steps, saved, fields = _slices([
-            self.ends, self.term_slots, self.coefficients, self.constants, self.extents,
-            self.steps, self.saved, [self.config.tiles(Scratchpad.UOP), int(lanes),
-                                     longest_sequence(self.config)]])
-        operations, buffers, sites, limits, operands, transfers, sides = _records([
+        begin, slots, coefficients, constants, extents, steps, saved, fields = slices_of([
+            *self.forms.columns(), self.extents, self.steps, self.saved,
+            [self.config.tiles(Scratchpad.UOP), int(lanes), longest_sequence(self.config)]])
+        operations, buffers, sites, limits, operands, transfers, sides = records_of([
             (self.operations, tables.OPERATION), (self._buffer_rows(), tables.BUFFER),
             (self.sites, tables.SITE), (self.limits, tables.LIMIT),
             (self.operands, tables.OPERAND), (self.transfers, tables.TRANSFER),
@@ -309,7 +316,7 @@ class Builder:
     def sizes(self) -> Sizes:
         """Of what a walk remembers."""
         return Sizes(
-            len(self.slots), len(self.buffers),
+            len(self.forms.slots), len(self.buffers),
             sum(each.copies for each in self.placed.places.values()), self.delays,
             self.config.tiles(Scratchpad.ACC) * max(1, self.config.acc_groups), self.walks,
             self.walk_steps)
@@ -328,18 +335,20 @@ def _mode_of(intrinsic: Intrinsic) -> int:
     return int(intrinsic.rule.mode) if isinstance(intrinsic.rule, Products) else 0
 
 
-def _slices(columns: Sequence[Sequence[int]]) -> list[tables.Numbers]:
-    """Arrays of several columns, made at once: there are many, and all are short."""
-    ends = [0, *accumulate(map(len, columns))]
-    numbers = np.array([*chain.from_iterable(columns)], np.int64)
-    return [numbers[begin:end] for begin, end in pairwise(ends)]
-
-
-def _records(given: Sequence[tuple[Sequence[Sequence[int]], np.dtype[np.void]]]) -> list[
-        tables.Records]:
-    """The same for rows of several kinds."""
-    found = _slices([[*chain.from_iterable(rows)] for rows, _ in given])
-    return [each.view(kind) for each, (_, kind) in zip(found, given, strict=True)]
+def _side_rows(transfer: Transfer) -> list[tuple[int, ...]]:
+    """The sides of a transfer. Where the scratchpad is interleaved too, they are those of groups,
+    of which the last walks along the tiles."""
+    order = transfer.interleave
+    rows: list[tuple[int, ...]] = []
+    for place, (size, side) in enumerate(zip(transfer.sizes, transfer.sides, strict=True)):
+        extent, dram, pad, scale = side.extent, side.dram, side.pad, 1
+        if order is not None and transfer.alike and place == order.dimension:
+            size, extent = -(-size // order.ways), -(-extent // order.ways)
+        if order is not None and transfer.alike and not transfer.whole and (
+                place == len(transfer.sides) - 1):
+            dram, pad, scale = transfer.tile_bytes, 1, order.ways
+        rows.append((size, extent, side.dram, dram, pad, scale))
+    return rows
 
 
 def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:

@@ -14,7 +14,6 @@ from .nest_arrays import (
     Bytes,
     Numbers,
     Record,
-    Records,
     Sides,
 )
 from .word_fields import WIDEST, offset_of
@@ -31,21 +30,22 @@ REFUSED = -1                # in place of a number of words
 
 
 @helper
-def write_copy(given: Records, key: Numbers, room: Sides, words: Bytes, numbers: Numbers,
-               target: Bytes, site: Record, tile: int, offset: int, padded: bool, word: int) -> int:
-    """Write the words of a copy that starts at a tile and a byte, or only count them, if there is
-    no word to begin with. What lies outside DRAM is padded, or left out."""
+def write_copy(room: Sides, words: Bytes, numbers: Numbers, target: Bytes, site: Record, rank: int,
+               tile: int, offset: int, padded: bool, word: int) -> int:
+    """Write the words of a box with the sides that are given, which starts at a tile and a byte,
+    or only count them, if there is no word to begin with. What lies outside DRAM is padded, or
+    left out."""
     first, count = 0, 0
-    for place in range(site.side_count):
-        side = given[site.sides + place]
-        extent, before, after = side.extent, key[2 * place], key[2 * place + 1]
+    for place in range(rank):
+        side = room.given[place]
+        extent, before, after = side[TILES], side[BEFORE], side[AFTER]
         if not padded:
-            first += before * side.pad
+            first += before * side[PAD]
             extent, before, after = extent - before - after, 0, 0
         if extent <= 0:
             return 0
         if extent > 1 or before or after:
-            count = _merge(room.sides, count, extent, side.dram, side.pad, before, after)
+            count = _merge(room.sides, count, extent, side[DRAM], side[PAD], before, after)
     far = _take_box(room, count, site)
     total = 1
     for at in range(far):

@@ -49,16 +49,18 @@ BUFFER = np.dtype([("first", "i8"), ("tiles", "i8"), ("step", "i8"), ("copies", 
 SITE = np.dtype([("axes", "i8"), ("axis_count", "i8"), ("limits", "i8"), ("limit_count", "i8"),
                  ("operands", "i8"), ("operand_count", "i8"), ("begins", "i8"), ("value", "i8"),
                  ("slide", "i8"), ("ring_step", "i8"), ("kind", "i8"), ("rule", "i8"),
-                 ("word", "i8")])
+                 ("word", "i8"), ("ways", "i8"), ("along", "i8"), ("loop", "i8"),
+                 ("by_tile", "i8"), ("groups_site", "i8"), ("part_site", "i8")])
 LIMIT = np.dtype([("room", "i8"), ("axis", "i8"), ("step", "i8")])
 OPERAND = np.dtype([("buffer", "i8"), ("tile", "i8"), ("steps", "i8"), ("in_acc", "i8"),
-                    ("anchor", "i8"), ("multiple", "i8")])
+                    ("anchor", "i8"), ("multiple", "i8"), ("group", "i8"), ("behind", "i8")])
 TRANSFER = np.dtype([("buffer", "i8"), ("target", "i8"), ("tile", "i8"), ("starts", "i8"),
                      ("rank", "i8"), ("sides", "i8"), ("side_count", "i8"), ("tile_rows", "i8"),
                      ("part_rows", "i8"), ("loads", "i8"), ("has_border", "i8"), ("touched", "i8"),
                      ("in_acc", "i8"), ("padded", "i8"), ("tile_bytes", "i8"), ("word", "i8"),
-                     ("inside", "i8")])
-SIDE = np.dtype([("size", "i8"), ("extent", "i8"), ("dram", "i8"), ("pad", "i8")])
+                     ("inside", "i8"), ("place", "i8"), ("ways", "i8"), ("runs", "i8")])
+SIDE = np.dtype([("size", "i8"), ("extent", "i8"), ("origin", "i8"), ("dram", "i8"), ("pad", "i8"),
+                 ("scale", "i8")])
 PLAN = np.dtype([("before", "i8"), ("kind", "i8"), ("first", "i8"), ("count", "i8"),
                  ("other", "i8"), ("other_count", "i8"), ("uops", "i8")])
 WALK = np.dtype([("loops", "i8"), ("count", "i8"), ("low", "i8"), ("high", "i8"),
@@ -125,7 +127,9 @@ class Walks(NamedTuple):
 class Sides(NamedTuple):
     """Room for a copy."""
 
-    sides: Numbers
+    whole: Numbers          # its sides
+    given: Numbers          # those of one of its boxes
+    sides: Numbers          # the same, neighbours joined
     box: Numbers            # what one instruction moves
 
 
@@ -159,7 +163,7 @@ class State(NamedTuple):
 
 # Of `State.numbers`.
 (AT, WRITTEN, UOPS, KNOWN, TOP, RESIDENT, NOTED, KEYS, MARK, BROKEN, SHAPES, WALKS, WALK_STEPS,
- ROWS, FRESH, COUNTERS) = range(16)
+ ROWS, FRESH, RUN, COUNTERS) = range(17)
 
 
 class Output(NamedTuple):

@@ -24,8 +24,8 @@ from ...selection.hardware_loops import Walks, offsets
 from ...selection.instruction_rules import Loops
 from ...selection.instructions import PLAIN, MicroKernels, Sequenced, Tiles
 from ...selection.intrinsic import Intrinsic
-from ..sites import IntrinsicSite
 from . import nest_arrays as tables
+from .around import Around
 from .nest_arrays import head_of_key
 from .word_fields import offset_of
 
@@ -217,18 +217,18 @@ def current_store() -> PlanStore:
     return STORES[-1]
 
 
-def plan_intrinsic(store: PlanStore, kind: int, site: IntrinsicSite, intrinsic: Intrinsic,
+def plan_intrinsic(store: PlanStore, kind: int, around: Around, intrinsic: Intrinsic,
                    config: Config, key: Sequence[int]) -> None:
     """The plan of an intrinsic for extents of its loops, and for tiles that keep their distance, or
     move by multiples."""
     motion = intrinsic.motion
     assert motion is not None, "these are not walked"
-    every = site.shorter_axes(tuple(key[:len(site.axes)]))
+    every = around.loops(key[:len(around.axes)])
     firsts = key[len(every):]
     axes = [axis for axis in every if axis.extent > 1]          # others are no loops
-    tiles = [Affine(first, {axis: step for axis, step in zip(every, operand.steps, strict=True)
+    tiles = [Affine(first, {axis: step for axis, step in zip(every, steps, strict=True)
                             if step and axis.extent > 1})
-             for first, operand in zip(firsts, site.operands, strict=True)]
+             for first, steps in zip(firsts, around.steps, strict=True)]
 
     def rows(begins: bool) -> list[Row]:
         recorder = Recorder(config, store)

@@ -14,6 +14,7 @@ from .nest_arrays import (
     STEP,
     TILE_LIMIT,
     Bytes,
+    Forms,
     Lists,
     Numbers,
     Record,
@@ -22,6 +23,23 @@ from .nest_arrays import (
 from .write import put
 
 SMALLEST, LARGEST = -(TILE_LIMIT >> 1), (TILE_LIMIT >> 1) - 1       # strides
+
+
+@helper
+def value_of(forms: Forms, form: int, values: Numbers) -> int:
+    """The value of an affine form."""
+    total: int = forms.constant[form]
+    for at in range(forms.begin[form], forms.begin[form + 1]):
+        total += forms.coefficient[at] * values[forms.slot[at]]
+    return total
+
+
+@helper
+def next_run(first: int, end: int, ways: int) -> tuple[int, int]:
+    """How many whole groups begin at an index, and the indices of each; or none, and the indices
+    that are left of the group."""
+    groups = (end - first) // ways if first % ways == 0 else 0
+    return groups, ways if groups else min(end, (first // ways + 1) * ways) - first
 
 
 @helper

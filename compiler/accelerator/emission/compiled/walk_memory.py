@@ -84,7 +84,8 @@ def new_state(sizes: Sizes) -> tuple[tables.State, tables.Output]:
         numbers(MOST_OPERANDS), numbers(LOOP_OPERANDS), tables.Lists(
             numbers(tables.EVERY_LIST, MOST_AXES, tables.LOOP_SIZE), numbers(tables.EVERY_LIST)),
         KEPT.shapes, walks,
-        tables.Sides(numbers(MOST_RANK, SIDE), numbers(LOOP_OPERANDS, SIDE))), KEPT.output
+        tables.Sides(*(numbers(rank, SIDE) for rank in (
+            MOST_RANK, MOST_RANK + 1, MOST_RANK + 1, LOOP_OPERANDS)))), KEPT.output
 
 
 def with_more_room(state: tables.State,

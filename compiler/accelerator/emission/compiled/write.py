@@ -6,10 +6,13 @@ from .....isa.instructions import INSTRUCTION_BYTES, Load, MicroOp
 from .jit import helper, inline_always
 from .nest_arrays import (
     CAPACITY,
+    EVERY_LIST,
     EXTENT,
     HEADS,
     KNOWN,
     LOOP_OPERANDS,
+    MOST_AXES,
+    NOTED,
     OFFSET_LIMIT,
     PLACE,
     RESIDENT,
@@ -29,6 +32,8 @@ from .nest_arrays import (
     UOP_LOAD,
     UOPS,
     USE,
+    WALK_STEPS,
+    WALKS,
     WRITTEN,
     Bytes,
     Lists,
@@ -60,6 +65,22 @@ def copy_word(target: Bytes, numbers: Numbers, words: Bytes, number: int) -> int
 def put(words: Bytes, at: int, field: int, size: int, value: int) -> None:
     for byte in range(size):
         words[at, field + byte] = value >> 8 * byte & 255
+
+
+@helper
+def has_room(state: State, output: Output, rows: int, uops: int) -> bool:
+    """Whether so many rows, and everything that is noted, can be written."""
+    numbers = state.numbers
+    for place in range(numbers[NOTED]):
+        rows += state.known_walks.walks[state.noted[place].walks].fill_count
+    fits: bool = (numbers[WRITTEN] + rows <= len(output.words)
+                  and numbers[UOPS] + uops <= len(output.uops)
+                  and numbers[KNOWN] + rows <= len(state.known)
+                  and numbers[NOTED] < len(state.noted)
+                  and numbers[SHAPES] < len(state.shapes)
+                  and numbers[WALKS] + EVERY_LIST <= len(state.known_walks.walks)
+                  and numbers[WALK_STEPS] + EVERY_LIST * MOST_AXES <= len(state.known_walks.steps))
+    return fits
 
 
 @helper
