@@ -285,6 +285,10 @@ MICROARCHITECTURE = tuple(field.name for field in dataclasses.fields(Config)
 
 tiny = Config(block_in=4, block_out=4, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=4 << 10,
               acc_bytes=8 << 10, out_bytes=2 << 10)
+# What `microtron explore` found for MLPerf Tiny on an LFE5U-85F; see docs/exploration.md.
+trim = dataclasses.replace(tiny, block_in=8, block_out=8, uop_bytes=8 << 10, inp_bytes=8 << 10,
+                           wgt_bytes=8 << 10, acc_banks=1, vector_cycles=4, out_readers=1,
+                           window_taps=3, tables=8)
 small = Config(block_in=8, block_out=8, uop_bytes=16 << 10, inp_bytes=16 << 10,
                wgt_bytes=64 << 10, acc_bytes=64 << 10, out_bytes=16 << 10, vector_cycles=2)
 base = Config(window_taps=3, tables=8)
@@ -302,5 +306,5 @@ mini = dataclasses.replace(micro, address_bits=32)
 wide = Config(block_in=32, block_out=32, inp_bytes=64 << 10, wgt_bytes=512 << 10,
               acc_bytes=256 << 10, out_bytes=64 << 10, bus_bits=128)
 
-PRESETS = {"micro": micro, "mini": mini, "compact": compact, "tiny": tiny, "small": small,
-           "slim": slim, "lean": lean, "base": base, "wide": wide}
+PRESETS = {"micro": micro, "mini": mini, "compact": compact, "tiny": tiny, "trim": trim,
+           "small": small, "slim": slim, "lean": lean, "base": base, "wide": wide}

@@ -179,9 +179,9 @@ def test_toml_may_start_from_a_preset_and_leave_the_rest_out():
     ("batch = 3", "f.toml: batch is 3, but must be a power of two from 1 to 16"),
     ("batsch = 2", "f.toml: there is no field 'batsch'; did you mean batch?"),
     ('preset = "huge"', "f.toml: preset is 'huge', but must be one of micro, mini, compact, tiny, "
-                        "small, slim, lean, base, wide"),
-    ("preset = 3", "f.toml: preset is 3, but must be one of micro, mini, compact, tiny, small, "
-                   "slim, lean, base, wide"),
+                        "trim, small, slim, lean, base, wide"),
+    ("preset = 3", "f.toml: preset is 3, but must be one of micro, mini, compact, tiny, trim, "
+                   "small, slim, lean, base, wide"),
     ("batch = [1]", "f.toml: batch is [1], but must be an integer"),
 ])
 def test_toml_that_says_something_wrong_is_refused_with_its_place(text, message):
@@ -202,8 +202,8 @@ def test_any_text_as_toml_gives_a_configuration_or_one_line(text):
 
 
 def test_a_name_that_is_nothing_is_refused_with_what_there_is(tmp_path):
-    with refuses("configuration 'bass' is neither a preset (micro, mini, compact, tiny, small, "
-                 "slim, lean, base, wide) nor a .toml or .json file; did you mean base?"):
+    with refuses("configuration 'bass' is neither a preset (micro, mini, compact, tiny, trim, "
+                 "small, slim, lean, base, wide) nor a .toml or .json file; did you mean base?"):
         load_config("bass")
     missing = tmp_path / "none.toml"
     with refuses(f"{missing}: cannot be read: No such file or directory"):

@@ -64,7 +64,7 @@ def test_every_part_has_every_resource():
 def test_a_board_of_ones_own_is_one_file_and_differs_where_the_file_does(tmp_path):
     text = GOOD
     for old, new in (('title = "Radiona ULX3S 85F"', 'title = "Mine"'),
-                     ('preset = "tiny"', 'preset = "small"'), ('tx = "L4"', 'tx = "L5"')):
+                     ('preset = "trim"', 'preset = "small"'), ('tx = "L4"', 'tx = "L5"')):
         assert old in text
         text = text.replace(old, new)
     mine, theirs = find_board(str(write(tmp_path, text))), find_board("ulx3s")
@@ -137,7 +137,7 @@ def test_a_part_that_nobody_knows_is_described_in_the_file(tmp_path):
     ("title =", "titel =", "there is no 'titel'; did you mean title?"),
     ('flow = "ecp5"', 'flow = "ecp6"', "flow is 'ecp6'; did you mean ecp5?"),
     ('flow = "ecp5"', "flow = 5", "flow is 5, but must be a text"),
-    ('preset = "tiny"', 'preset = "tin"', "preset is 'tin'; did you mean tiny?"),
+    ('preset = "trim"', 'preset = "tirm"', "preset is 'tirm'; did you mean trim?"),
     ('cpu = "VexRiscv"', "", "cpu is missing"),
     ("{bitstream}", "it", "load is 'openFPGALoader --board ulx3s it', but must be a command with "
                           "{bitstream} where the file comes"),

@@ -57,8 +57,8 @@ DECLARED = ".segment data size=64\n"
     ("1a: sync", "1: label '1a' is not a plain name; write it in quotes"),
     ('sync "x', "1: the quote at column 6 is never closed"),
     (".sgment", "1: there is no directive '.sgment'; did you mean .segment?"),
-    (".config", "1: .config: names no preset; known are micro, mini, compact, tiny, small, slim, "
-                "lean, base, wide"),
+    (".config", "1: .config: names no preset; known are micro, mini, compact, tiny, trim, small, "
+                "slim, lean, base, wide"),
     (".config bass", "1: .config: 'bass' is no preset; did you mean base?"),
     (".config base\n.config base", "2: .config is given twice"),
     (".config base batch=3", "1: .config: batch is 3, but must be a power of two from 1 to 16"),
