@@ -29,6 +29,7 @@ from ..sim.simulate import Ready
 from .distributed.pool import Pool, SerialPool
 from .points import Json, LayerPoint, point_key
 from .records import Record, Records, StoredRow, current_sources
+from .time_left import time_left
 
 TASK = 16                   # points of a task for a cluster: a fraction of a second
 DEVICE = "MICROTRON_DEVICE" # the variable with the address of a worker's board
@@ -50,6 +51,11 @@ class Progress:
     def __str__(self) -> str:
         rate = self.measured / self.seconds if self.seconds else 0.0
         return f"{self.done} points, {self.measured} measured now, {rate:.1f} a second"
+
+    def left(self, points: int | None) -> str:
+        """How long it takes until there are so many points."""
+        known = self.done - self.measured
+        return time_left(self.measured, points and points - known, self.seconds)
 
 
 def measure_schedules(points: Group) -> Iterator[tuple[LayerPoint, Json]]:

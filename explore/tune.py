@@ -4,6 +4,7 @@ the whole stream is faster, since neighbours overlap."""
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from .points import LayerPoint, Schedule
 from .predictor import CostModel, import_xgboost, matrix_of
 from .records import Records
 from .search import METHODS, Space, run_search
+from .time_left import time_left
 
 LARGEST_SPACE = 1024        # schedules of a layer that are looked at, the best estimates
 MOST_STEPS = 1024           # of a schedule
@@ -172,8 +174,11 @@ class Tuner:
     def _tune_layers(self, counts: Mapping[Description, int]) -> list[TunedLayer]:
         """All layers: one after another here, or as many at a time as a cluster has workers, each
         searched by a thread that does little but wait for them."""
+        begin = time.monotonic()
+
         def tune_one(number: int, layer: Description, times: int) -> TunedLayer:
-            self.tell(f"searching layer {number} of {len(counts)} ({layer.operator})")
+            left = time_left(number - 1, len(counts), time.monotonic() - begin)
+            self.tell(f"searching layer {number} of {len(counts)} ({layer.operator}){left}")
             return self.tune_layer(layer, times)
         asked = [(number, *each) for number, each in enumerate(counts.items(), 1)]
         if self.pool.size == 1:

@@ -71,8 +71,7 @@ def explore(
     Example: microtron explore examples/digits/digits.onnx --board ulx3s --budget 64
     """
     from ...base.progress import report_progress
-    from ...explore.codesign.codesign_search import Exploration, finish, search
-    from ...explore.codesign.codesign_search import measure as measure_exactly
+    from ...explore.codesign.codesign_search import Exploration, finish, measure_baseline, search
     from ...explore.codesign.front import knee_of
     from ...explore.codesign.front_files import (
         name_of_knee,
@@ -108,7 +107,7 @@ def explore(
             before = None
             if reference is not None:
                 tell(f"simulating {baseline}")
-                before = measure_exactly(Exploration(question), reference, records)
+                before = measure_baseline(found, reference, records)
             search(found, trials=trials, until=until, tell=tell, pool=pool, storage=study)
             finish(found, records, finalists=finalists, until=until, tell=tell, pool=pool,
                    show=lambda now: write_front(output, now, mhz))
@@ -182,8 +181,9 @@ def _weights(text: str) -> list[float]:
 
 def _gains(found: Exploration, before: Point) -> list[str]:
     """What the front has over a baseline, at no more LUTs and at no more cycles."""
-    smaller = [point for point in found.front if point.area["lut"] <= before.area["lut"]]
-    faster = [point for point in found.front if point.cycles <= before.cycles]
+    others = [point for point in found.front if point.config != before.config]
+    smaller = [point for point in others if point.area["lut"] <= before.area["lut"]]
+    faster = [point for point in others if point.cycles <= before.cycles]
     lines = [f"baseline: {before.cycles:,.0f} cycles, {before.area['lut']:,.0f} LUTs, "
              f"{before.area['dsp']:,.0f} multipliers"]
     if smaller:

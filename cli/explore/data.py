@@ -96,7 +96,7 @@ def dataset(
         limit = f" of {points}" if points else ""
         with open_pool(workers, scheduler, chosen.device) as pool:
             done = collect(chosen, records, points=points, seconds=seconds, pool=pool,
-                           tell=lambda now: tell(f"measuring{limit}: {now}"))
+                           tell=lambda now: tell(f"measuring{limit}: {now}{now.left(points)}"))
         tell(f"writing {output}")
         rows = list(rows_of(chosen, records, points))
         if not rows:

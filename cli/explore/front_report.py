@@ -42,7 +42,7 @@ def pareto_of(found: Exploration, baseline: tuple[str, Point] | None) -> Pareto:
 
 
 def _points(found: Exploration, baseline: tuple[str, Point] | None) -> Iterator[ParetoPoint]:
-    """Every configuration once: as what is known best of it."""
+    """Every configuration once, as what is known best of it, but a baseline on the front twice."""
     from ...explore.codesign.front_files import name_points
     from ...report.pareto import ParetoPoint
 
@@ -52,6 +52,8 @@ def _points(found: Exploration, baseline: tuple[str, Point] | None) -> Iterator[
             yield ParetoPoint(kind="predicted", name=_shape(point), config=config,
                               cycles=point.cycles, area=point.area)
     for config, point in found.exact.items():
+        if baseline is not None and config == baseline[1].config and config not in front:
+            continue
         kind = "front" if config in front else "exact"
         yield ParetoPoint(kind=kind, name=front.get(config, _shape(point)), config=config,
                           cycles=point.cycles, area=point.area)

@@ -2,7 +2,8 @@
 
     bound       what does not fit, or is dominated even at its bound, goes no further
     predicted   cycles by a cost model or the analytic estimate: NSGA-II ranks with these
-    exact       the predicted front is compiled and simulated, and its own front is the answer
+    exact       the predicted front is compiled and simulated, and its own front is the answer:
+                in rounds, since what is known exactly corrects predictions of the rest
 
 Areas are predicted throughout. A trial is a point of the unit cube, from which fields are chosen
 one after another among values that are legal with those before: no trial is illegal. Presets are
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +24,9 @@ from ...isa.config import PRESETS, Config
 from ..distributed.pool import Pool, SerialPool
 from ..records import Records
 from ..sampling import CONFIG_FIELDS, choose_config
+from ..time_left import time_left
 from .board_budget import UnfitError
+from .correction import fit_correction
 from .front import Front, Point, dominates, pareto_front
 from .question import Question
 from .study import POPULATION, WORST, Study, begun_trials, open_study
@@ -36,6 +39,7 @@ from .workload import (
     predicted_cycles,
 )
 
+ROUNDS = 4                  # of exact simulations
 Tell = Callable[[str], None]
 Predicted = Mapping[Config, float | CompileError]       # cycles, or why there are none
 
@@ -69,6 +73,7 @@ def search(found: Exploration, *, trials: int | None, until: float | None = None
     pool, question = pool or SerialPool(), found.question
     bus_bits = PRESETS[question.budget.board.preset].bus_bits
     study = open_study(question, storage)
+    begin = time.monotonic()
     while (size := _next_generation(found, study, trials)) > 0:
         asked = [study.ask() for _ in range(size)]
         configs = [_config_of([trial.suggest_float(name, 0.0, 1.0) for name in CONFIG_FIELDS],
@@ -82,7 +87,8 @@ def search(found: Exploration, *, trials: int | None, until: float | None = None
                        list(point.values(question.objectives)))
             found.trials += 1
             tell(f"trial {found.trials}{f' of {trials}' if trials else ''}: "
-                 f"{len(found.predicted)} fit, {sum(found.rejected.values())} rejected")
+                 f"{len(found.predicted)} fit, {sum(found.rejected.values())} rejected"
+                 f"{time_left(found.trials, trials, time.monotonic() - begin)}")
 
 
 def _next_generation(found: Exploration, study: Study, trials: int | None) -> int:
@@ -168,21 +174,55 @@ def finish(found: Exploration, records: Records, *, finalists: int, until: float
            pool: Pool | None = None) -> None:
     """Simulate the predicted front exactly, and what is behind it while there are fewer than so
     many. `show` is called after each, so that whoever is stopped has what there is."""
+    question, tried = found.question, set(found.exact)
+    before, last, begin = len(tried), len(tried) + finalists, time.monotonic()
+    while len(tried) < last:
+        chosen = _next_finalists(found, tried, min(last - len(tried), -(-finalists // ROUNDS)))
+        if not chosen:
+            return
+        tried.update(chosen)
+        tell(f"simulating {len(chosen)} configurations")
+        with closing(measure_configs(question.tasks, chosen, question.memory, records,
+                                     pool or SerialPool())) as results:
+            for config, error in results:
+                if error is None:
+                    measure(found, config, records)
+                    show(found)
+                else:
+                    _reject(found, "a layer does not fit", config, error)
+                tell(f"simulating: {describe(found, len(found.exact) - before, finalists, begin)}")
+                if until is not None and found.exact and time.monotonic() >= until:
+                    return
+
+
+def _next_finalists(found: Exploration, tried: Set[Config], most: int) -> list[Config]:
+    """Those that are in front by predictions, which exact points correct, or right behind it."""
+    rest = [point for config, point in found.predicted.items() if config not in tried]
+    points = fit_correction(found.predicted, found.exact).correct(rest)
+    return [point.config for point in choose_finalists(
+        [*found.exact.values(), *points], found.question.objectives, most)]
+
+
+def describe(found: Exploration, done: int, count: int, begin: float) -> str:
+    """How far exact simulations have come."""
+    best = "".join(f", at best {point.cycles:,.0f} cycles" for point in found.front[:1])
+    return f"{done} of {count} done{best}{time_left(done, count, time.monotonic() - begin)}"
+
+
+def measure_baseline(found: Exploration, config: Config, records: Records) -> Point:
+    """The exact cycles of a configuration to compare with: a point of the search, too, if it is one
+    that can be found."""
     question = found.question
-    chosen = [point.config for point in choose_finalists(
-        list(found.predicted.values()), question.objectives, finalists)]
-    tell(f"simulating {len(chosen)} configurations")
-    with closing(measure_configs(question.tasks, chosen, question.memory, records,
-                                 pool or SerialPool())) as results:
-        for config, error in results:
-            if error is None:
-                measure(found, config, records)
-                show(found)
-            else:
-                _reject(found, "a layer does not fit", config, error)
-            tell(f"simulating: {len(found.exact)} of {len(chosen)} done")
-            if until is not None and found.exact and time.monotonic() >= until:
-                break
+    try:
+        area = question.budget.check(config)
+    except UnfitError:
+        return measure(Exploration(question), config, records)
+    if config.bus_bits != PRESETS[question.budget.board.preset].bus_bits:
+        return measure(Exploration(question), config, records)
+    point = measure(found, config, records)
+    found.predicted[config] = Point(config, predicted_cycles(
+        question.tasks, config, question.memory, question.model), area)
+    return point
 
 
 def measure(found: Exploration, config: Config, records: Records) -> Point:
@@ -197,12 +237,13 @@ def measure(found: Exploration, config: Config, records: Records) -> Point:
 def choose_finalists(points: Sequence[Point], objectives: Sequence[str],
                      most: int) -> list[Point]:
     """The front of some points, then the front of the others, and so on: predictions err, and what
-    is close behind may be in front. Of one that is too long, points spread over its length."""
+    is close behind may be in front. Of one that is too long, points spread over its length. Exact
+    points are on fronts, too, but known already."""
     found: list[Point] = []
     rest = list(points)
     while rest and len(found) < most:
         front = pareto_front(rest, objectives)
-        found += spread(front, most - len(found))
+        found += spread([point for point in front if not point.exact], most - len(found))
         ahead = {point.config for point in front}
         rest = [point for point in rest if point.config not in ahead]
     return found

@@ -1,14 +1,15 @@
 """Hill climbing with exact cycles, from points that are known exactly: one field is changed at a
-time, as far as no more LUTs are taken. Predictions only say in which order. What networks gain as
-a whole, since more of them stays on the chip, is seen by nothing that looks at their layers.
+time, or two where the first takes LUTs that the second saves, so that no more are taken than at the
+start. Predictions only say in which order.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import prod
 
 from ...base.errors import ConfigError
 from ...compiler.errors import CompileError
@@ -17,9 +18,23 @@ from ...isa.instructions import SCRATCHPADS
 from ..records import Records
 from ..sampling import CONFIG_FIELDS
 from .board_budget import UnfitError
-from .codesign_search import Exploration, Tell, measure
+from .codesign_search import Exploration, Tell, describe, measure
+from .correction import Correction, fit_correction
 from .front import Point
 from .workload import predicted_cycles
+
+
+@dataclass
+class Neighbour:
+    """A configuration that is to be tried, and the cycles that are predicted for it."""
+
+    config: Config
+    cycles: float
+
+    def rank(self, correction: Correction) -> tuple[float, int, str]:
+        """The fewest cycles first; of equal ones those with the larger scratchpads."""
+        size = sum(getattr(self.config, f"{buffer.name.lower()}_bytes") for buffer in SCRATCHPADS)
+        return self.cycles * correction.factor(self.config), -size, self.config.digest
 
 
 @dataclass
@@ -28,7 +43,15 @@ class Start:
 
     best: Point
     most_luts: float
-    left: list[Config] = field(default_factory=list)
+    left: list[Neighbour] = field(default_factory=list)
+
+    def pop(self, tried: set[Config], correction: Correction) -> Config | None:
+        """What is the most promising neighbour now."""
+        self.left = [each for each in self.left if each.config not in tried]
+        if not self.left:
+            return None
+        best = min(self.left, key=lambda each: each.rank(correction))
+        return best.config
 
 
 def climb(found: Exploration, starts: list[Point], records: Records, *, count: int,
@@ -36,18 +59,18 @@ def climb(found: Exploration, starts: list[Point], records: Records, *, count: i
            show: Callable[[Exploration], None] = lambda found: None) -> None:
     """Simulate so many neighbours of the starts, one start after the other in turns. What is better
     than where it comes from is where its climb goes on."""
+    if not count:
+        return
     climbs = [Start(start, start.area["lut"], neighbours(found, start)) for start in starts]
     tried = set(found.exact) | {start.config for start in starts}
-    done = 0
+    done, begin = 0, time.monotonic()
     while done < count and any(climb.left for climb in climbs):
         for climb in climbs:
             if done >= count or (until is not None and time.monotonic() >= until):
                 return
-            config = next((each for each in climb.left if each not in tried), None)
+            config = climb.pop(tried, fit_correction(found.predicted, found.exact))
             if config is None:
-                climb.left = []
                 continue
-            climb.left = climb.left[climb.left.index(config) + 1:]
             tried.add(config)
             done += 1
             with suppress(CompileError):        # a layer does not fit
@@ -55,38 +78,55 @@ def climb(found: Exploration, starts: list[Point], records: Records, *, count: i
                 show(found)
                 if point.cycles < climb.best.cycles:
                     climb.best, climb.left = point, neighbours(found, point, climb.most_luts)
-            tell(f"refining: {done} of {count} done")
+            tell(f"refining: {describe(found, done, count, begin)}")
 
 
-def neighbours(found: Exploration, point: Point, most_luts: float | None = None) -> list[Config]:
-    """Configurations that differ in one field, fit, and take no more LUTs; those with the fewest
-    predicted cycles first, of equal ones those with the larger scratchpads."""
+def neighbours(found: Exploration, point: Point,
+               most_luts: float | None = None) -> list[Neighbour]:
+    """Configurations that differ in one field or two, fit, and take no more LUTs."""
     most = point.area["lut"] if most_luts is None else most_luts
+    cycles: dict[tuple[str, int], float] = {}   # of a field and its value
+    for name, value in _changes(point.config):
+        with suppress(ConfigError, CompileError):
+            cycles[name, value] = _predicted(found, replace(point.config, **{name: value}))
+    start = _predicted(found, point.config)
     ranked = []
-    for config in _changed(point.config):
-        with suppress(UnfitError, CompileError):
+    for changes in _sets_of_changes(found, point.config, list(cycles), most):
+        with suppress(ConfigError, UnfitError):
+            config = replace(point.config, **dict(changes))
             if found.question.budget.check(config)["lut"] <= most:
-                ranked.append((_predicted(found, config), -_bytes(config), config.digest, config))
-    return [config for *_, config in sorted(ranked, key=lambda each: each[:3])]
+                ranked.append(Neighbour(config, start * prod(
+                    cycles[change] / start for change in changes)))
+    return ranked
 
 
-def _changed(config: Config) -> Iterator[Config]:
-    """Every field one value up and one down, where that is legal."""
+def _sets_of_changes(found: Exploration, config: Config, changes: Sequence[tuple[str, int]],
+                     most: float) -> Iterator[tuple[tuple[str, int], ...]]:
+    """Each change that takes no more LUTs, and each other one with those that save any."""
+    luts: dict[tuple[str, int], float] = {}
+    for name, value in changes:
+        with suppress(ConfigError):
+            luts[name, value] = found.question.budget.area(replace(config, **{name: value}))["lut"]
+    least = found.question.budget.area(config)["lut"]
+    for change, number in luts.items():
+        if number <= most:
+            yield (change,)
+        else:
+            yield from ((change, other) for other, saved in luts.items()
+                        if saved < least and other[0] != change[0])
+
+
+def _changes(config: Config) -> Iterator[tuple[str, int]]:
+    """Every field one value up and one down."""
     values = config.to_dict()
     for name, choices in CONFIG_FIELDS.items():
         some = list(choices(values))
         if name == "bus_bits" or values[name] not in some:
             continue
         at = some.index(values[name])
-        for other in some[max(0, at - 1):at] + some[at + 1:at + 2]:
-            with suppress(ConfigError):
-                yield replace(config, **{name: other})
+        yield from ((name, other) for other in some[max(0, at - 1):at] + some[at + 1:at + 2])
 
 
 def _predicted(found: Exploration, config: Config) -> float:
     question = found.question
     return predicted_cycles(question.tasks, config, question.memory, question.model)
-
-
-def _bytes(config: Config) -> int:
-    return sum(getattr(config, f"{buffer.name.lower()}_bytes") for buffer in SCRATCHPADS)

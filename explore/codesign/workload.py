@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from ...base.errors import MicrotronError
 from ...compiler.compile import bound_of, compile_op
 from ...compiler.errors import CompileError
-from ...compiler.network.network import AcceleratorStep, Network
+from ...compiler.network.network import Network
 from ...compiler.operators.catalogue import operator_of
 from ...compiler.operators.choice import rank_candidates
 from ...compiler.operators.description import Description
@@ -30,17 +30,24 @@ from ..layer_sources import can_schedule, read_layers
 from ..points import NETWORK, Json
 from ..predictor import CostModel
 from ..records import Record, Records, current_sources
+from .layer_streams import (
+    Stream,
+    StreamLayer,
+    estimated_stream_cycles,
+    least_stream_cycles,
+    streams_of,
+)
 
 
 @dataclass(frozen=True)
 class Task:
-    """A network with its weight, and its layers as a first configuration has them; or a list of
-    layers, each compiled alone."""
+    """A network with its weight, and its layers as a first configuration has them, a stream for
+    each program; or a list of layers, each compiled alone."""
 
     path: Path
     weight: float
     digest: str
-    layers: Mapping[Description, int]       # and how often each occurs
+    streams: tuple[Stream, ...]
 
 
 def read_tasks(paths: Sequence[Path], weights: Sequence[float], config: Config,
@@ -52,12 +59,11 @@ def read_tasks(paths: Sequence[Path], weights: Sequence[float], config: Config,
         raise MicrotronError(f"there are {len(weights)} weights, but {len(paths)} networks")
     found = []
     for path, weight in zip(paths, weights or [1.0] * len(paths), strict=True):
-        layers = Counter(read_layers(path) if is_layer_list(path) else (
-            layer.spec for step in _compile(path, config, memory).steps
-            if isinstance(step, AcceleratorStep) for layer in step.layers))
-        if not layers:
+        streams = tuple((StreamLayer(layer),) for layer in read_layers(path)) if is_layer_list(
+            path) else streams_of(_compile(path, config, memory))
+        if not streams:
             raise MicrotronError(f"{path}: nothing of it runs on the accelerator")
-        found.append(Task(path, weight, digest_of(path), layers))
+        found.append(Task(path, weight, digest_of(path), streams))
     return found
 
 
@@ -83,16 +89,18 @@ def _compile(path: Path, config: Config, memory: MemoryTiming) -> Network:
 
 def least_cycles(tasks: Sequence[Task], config: Config, memory: MemoryTiming) -> float:
     """A bound: no program for these layers takes fewer."""
-    return sum(task.weight * times * bound_of(layer, config, memory).cycles
-               for task in tasks for layer, times in task.layers.items())
+    return sum(task.weight * least_stream_cycles(stream, config, memory)
+               for task in tasks for stream in task.streams)
 
 
 def predicted_cycles(tasks: Sequence[Task], config: Config, memory: MemoryTiming,
                      model: CostModel | None) -> float:
-    """Cycles by a cost model, or by the analytic estimate of the best schedule. Layers of several
-    parts, which neither knows, count with their bounds."""
-    return sum(task.weight * times * _predict(layer, config, memory, model)
-               for task in tasks for layer, times in task.layers.items())
+    """Cycles by a cost model, or by the analytic estimate of the best schedule, less what is saved
+    by results that stay on the chip. Layers of several parts, which neither knows, count with their
+    bounds."""
+    predict = cache(lambda layer: _predict(layer, config, memory, model))
+    return sum(task.weight * estimated_stream_cycles(stream, config, memory, predict)
+               for task in tasks for stream in task.streams)
 
 
 def _predict(layer: Description, config: Config, memory: MemoryTiming,
