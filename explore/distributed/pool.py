@@ -68,6 +68,9 @@ class Client(Protocol):
 
     def cancel(self, futures: Sequence[Future[R]]) -> None: ...
 
+    def run(self, function: Callable[[], None]) -> object:
+        """By every worker."""
+
     def scheduler_info(self, n_workers: int) -> Mapping[str, Mapping[str, Mapping[str, object]]]:
         ...
 
@@ -188,6 +191,7 @@ def open_pool(workers: int = 1, scheduler: str | None = None,
         compile_code()
         with _start_cluster(library, workers, tag) as cluster, _quiet(library.Client)(
                 cluster) as client:
+            client.run(compile_code)            # all at once, not each before its first task
             yield DaskPool(client, tag=tag, sources=None)
         return
     if workers != 1:
@@ -226,7 +230,8 @@ def _quiet(make: Callable[..., AbstractContextManager[R]]
 
 
 def compile_code() -> None:
-    """Compile what is compiled at its first use, before every worker does."""
+    """Compile, or load, what is needed at first use: once, before every worker compiles it; and by
+    every worker as it starts."""
     simulate(compile_op(Dense(rows=1, inputs=8, outputs=8), tiny).program)
 
 
