@@ -61,7 +61,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "execution
               "simulation", "calibration", "options", "evaluation", "insertion", "layers",
               "techniques", "pipeline", "export", "report", "quantize", "tables"):
     ROOMS["quantization"][rooms] = set(ROOMS["quantization"])
-for rooms in ("points", "records", "exchange", "distributed", "measure", "sampling",
+for rooms in ("time_left", "points", "records", "exchange", "distributed", "measure", "sampling",
               "layer_sources", "pipeline", "features", "dataset", "data_files", "calibration_files",
               "validation", "predictor", "fit", "search", "schedule_files", "tune", "area",
               "codesign"):

@@ -79,7 +79,7 @@ def explore(
         row_of,
         write_front,
     )
-    from ...explore.codesign.refinement import climb
+    from ...explore.codesign.refinement import climb, starts_of
     from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool
@@ -111,9 +111,8 @@ def explore(
             search(found, trials=trials, until=until, tell=tell, pool=pool, storage=study)
             finish(found, records, finalists=finalists, until=until, tell=tell, pool=pool,
                    show=lambda now: write_front(output, now, mhz))
-            climb(found, [each for each in (before, knee_of(found.front)) if each], records,
-                  count=refine, until=until, tell=tell,
-                  show=lambda now: write_front(output, now, mhz))
+            climb(found, starts_of(before, knee_of(found.front)), records, count=refine,
+                  until=until, tell=tell, show=lambda now: write_front(output, now, mhz))
     if not found.front:
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
     gains = [] if before is None else _gains(found, before)

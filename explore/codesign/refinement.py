@@ -1,6 +1,6 @@
 """Hill climbing with exact cycles, from points that are known exactly: one field is changed at a
-time, or two where the first takes LUTs that the second saves, so that no more are taken than at the
-start. Predictions only say in which order.
+time, or two where the first takes too many LUTs and the second saves some. Predictions only say in
+which order.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from .correction import Correction, fit_correction
 from .front import Point
 from .workload import predicted_cycles
 
+KNEE_ROOM = 1.05            # LUTs around the knee, in those of the knee
+
 
 @dataclass
 class Neighbour:
@@ -39,7 +41,7 @@ class Neighbour:
 
 @dataclass
 class Start:
-    """Where a climb has come to, and what is left to try around it."""
+    """Where a climb has come to, how many LUTs are allowed, and what is left to try around it."""
 
     best: Point
     most_luts: float
@@ -54,21 +56,29 @@ class Start:
         return best.config
 
 
-def climb(found: Exploration, starts: list[Point], records: Records, *, count: int,
+def starts_of(before: Point | None, knee: Point | None) -> list[Start]:
+    """A baseline is to be beaten at no more LUTs. The knee may take some more, as its neighbours on
+    the front do."""
+    return [Start(each, room * each.area["lut"])
+            for each, room in ((before, 1.0), (knee, KNEE_ROOM)) if each is not None]
+
+
+def climb(found: Exploration, starts: list[Start], records: Records, *, count: int,
            until: float | None = None, tell: Tell = lambda doing: None,
            show: Callable[[Exploration], None] = lambda found: None) -> None:
     """Simulate so many neighbours of the starts, one start after the other in turns. What is better
     than where it comes from is where its climb goes on."""
     if not count:
         return
-    climbs = [Start(start, start.area["lut"], neighbours(found, start)) for start in starts]
-    tried = set(found.exact) | {start.config for start in starts}
+    for start in starts:
+        start.left = neighbours(found, start.best, start.most_luts)
+    tried = set(found.exact) | {start.best.config for start in starts}
     done, begin = 0, time.monotonic()
-    while done < count and any(climb.left for climb in climbs):
-        for climb in climbs:
+    while done < count and any(start.left for start in starts):
+        for start in starts:
             if done >= count or (until is not None and time.monotonic() >= until):
                 return
-            config = climb.pop(tried, fit_correction(found.predicted, found.exact))
+            config = start.pop(tried, fit_correction(found.predicted, found.exact))
             if config is None:
                 continue
             tried.add(config)
@@ -76,27 +86,25 @@ def climb(found: Exploration, starts: list[Point], records: Records, *, count: i
             with suppress(CompileError):        # a layer does not fit
                 point = measure(found, config, records)
                 show(found)
-                if point.cycles < climb.best.cycles:
-                    climb.best, climb.left = point, neighbours(found, point, climb.most_luts)
+                if point.cycles < start.best.cycles:
+                    start.best, start.left = point, neighbours(found, point, start.most_luts)
             tell(f"refining: {describe(found, done, count, begin)}")
 
 
-def neighbours(found: Exploration, point: Point,
-               most_luts: float | None = None) -> list[Neighbour]:
-    """Configurations that differ in one field or two, fit, and take no more LUTs."""
-    most = point.area["lut"] if most_luts is None else most_luts
+def neighbours(found: Exploration, point: Point, most: float) -> list[Neighbour]:
+    """Configurations that differ in one field or two, fit, and take no more than so many LUTs."""
     cycles: dict[tuple[str, int], float] = {}   # of a field and its value
     for name, value in _changes(point.config):
         with suppress(ConfigError, CompileError):
             cycles[name, value] = _predicted(found, replace(point.config, **{name: value}))
-    start = _predicted(found, point.config)
+    before = _predicted(found, point.config)
     ranked = []
     for changes in _sets_of_changes(found, point.config, list(cycles), most):
         with suppress(ConfigError, UnfitError):
             config = replace(point.config, **dict(changes))
             if found.question.budget.check(config)["lut"] <= most:
-                ranked.append(Neighbour(config, start * prod(
-                    cycles[change] / start for change in changes)))
+                ranked.append(Neighbour(config, before * prod(
+                    cycles[change] / before for change in changes)))
     return ranked
 
 

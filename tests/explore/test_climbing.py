@@ -19,7 +19,7 @@ from microtron.explore.codesign.layer_streams import (
     streams_of,
 )
 from microtron.explore.codesign.question import Question
-from microtron.explore.codesign.refinement import climb, neighbours
+from microtron.explore.codesign.refinement import climb, neighbours, starts_of
 from microtron.explore.codesign.workload import read_tasks
 from microtron.explore.records import Records
 from microtron.explore.sampling import sample_configs
@@ -75,7 +75,7 @@ def test_what_takes_luts_is_tried_with_what_saves_them(tmp_path):
     budget = Budget(find_board("ulx3s"), shipped_area_model())
     found = Exploration(Question(tasks=[task], memory=MemoryTiming(), budget=budget))
     start = Point(PRESETS["small"], 1.0, budget.area(PRESETS["small"]))
-    configs = [each.config for each in neighbours(found, start)]
+    configs = [each.config for each in neighbours(found, start, start.area["lut"])]
     assert all(budget.area(config)["lut"] <= start.area["lut"] for config in configs)
     larger = [config for config in configs if config.out_bytes > start.config.out_bytes]
     assert larger
@@ -95,11 +95,13 @@ def test_neighbours_are_climbed_to_fewer_cycles_and_no_more_area(tmp_path):
     found = Exploration(question)
     with Records(tmp_path / "records") as records:
         start = measure(found, PRESETS["tiny"], records)
-        climb(found, [start], records, count=6)
+        climb(found, starts_of(start, None), records, count=6)
     assert len(found.exact) == 7
     assert all(each.area["lut"] <= start.area["lut"] for each in found.exact.values())
     assert min(each.cycles for each in found.exact.values()) < start.cycles
     assert climb(Exploration(question), [], records, count=6) is None
+    [_, knee] = starts_of(start, start)
+    assert start.area["lut"] < knee.most_luts < 1.1 * start.area["lut"]
 
 
 @pytest.mark.parametrize(("done", "total", "seconds", "said"), [
