@@ -14,6 +14,7 @@ from microtron.boards.facts.catalogue import find_board
 from microtron.explore.area.area_model import shipped_area_model
 from microtron.explore.codesign.board_budget import Budget
 from microtron.explore.codesign.codesign_search import Exploration, search
+from microtron.explore.codesign.layer_streams import StreamLayer
 from microtron.explore.codesign.question import Question
 from microtron.explore.codesign.workload import Task
 from microtron.explore.dataset import Design, collect
@@ -127,8 +128,8 @@ def test_layers_are_tuned_as_by_one_process(cluster, tmp_path):
 def test_configurations_are_searched_as_by_one_process(cluster, tmp_path):
     pytest.importorskip("optuna")
     pytest.importorskip("scipy")
-    layers = {Dense(rows=4, inputs=64, outputs=width): 2 for width in (16, 64)}
-    question = Question(tasks=[Task(tmp_path, 1.0, "", layers)], memory=MemoryTiming(),
+    layers = [StreamLayer(Dense(rows=4, inputs=64, outputs=width)) for width in (16, 64)]
+    question = Question(tasks=[Task(tmp_path, 1.0, "", (tuple(layers),))], memory=MemoryTiming(),
                         budget=Budget(find_board("ulx3s"), shipped_area_model()))
     found = []
     for pool in (SerialPool(), cluster):
