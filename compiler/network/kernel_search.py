@@ -22,7 +22,7 @@ from ..operators.kernel import Built, Kernel, Options
 from ..operators.layout import Layout
 from .linking.equal_timing import Shape, shape_of, take_equally_long
 from .linking.interleave_layers import halve_scratchpads
-from .linking.on_chip_analysis import input_of
+from .linking.on_chip_analysis import input_of, is_multiplied
 
 AT_ONCE = 2                     # kernels that take their input at once, of each configuration ...
 LOOKED_AT = 8                   # ... among this many
@@ -181,7 +181,9 @@ class KernelSearch:
             layouts = kernel.form.layouts
             ways = [list(islice(self._single_load_kernels(spec, config, layouts), AT_ONCE))
                     for config in self._configs_with_room()]
-            self.whole[spec] = [each for some in zip_longest(*ways) for each in some if each]
+            found = [each for some in zip_longest(*ways) for each in some if each]
+            self.whole[spec] = [*{program_digest(each.program): each
+                                  for each in reversed(found)}.values()][::-1]
         return self.whole[spec]
 
     def _configs_with_room(self) -> Iterator[Config]:
@@ -200,8 +202,11 @@ class KernelSearch:
         for form in operator.forms_of(spec, config):
             if form.layouts == layouts:
                 for knobs in at_once(operator.template, form, self.timing)[:LOOKED_AT]:
-                    yield from (each for each in self._compile_scheduled(form, knobs)
+                    found = [*self._compile_scheduled(form, knobs)]
+                    yield from (each for each in found
                                 if input_of(each.program, "data") is not None)
+                    if not all(is_multiplied(each.program, "data") for each in found):
+                        break               # nor is it with other knobs
 
     def cycles(self, kernel: Kernel) -> float:
         """Cycles of a kernel alone; without a cost, a lower bound."""
