@@ -18,6 +18,7 @@ from ..base.errors import ConfigError, MicrotronError
 from ..isa.config import PRESETS, VECTOR_CYCLES_LIMIT, Config
 from ..isa.instructions import TABLE_WORDS, TABLES, WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..isa.memory_timing import MemoryTiming
+from .area.area_model import shipped_area_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +82,26 @@ CENTRES = (PRESETS["tiny"], replace(PRESETS["tiny"], block_in=8, block_out=8, ve
                                     acc_banks=2, wgt_bytes=16 * KIB, tables=TABLES),
            replace(PRESETS["tiny"], batch=2, block_in=8, bus_bits=128, acc_banks=1,
                    window_taps=WINDOW_TAPS, out_readers=1))
+# Configurations to place and route, which takes minutes if they are small.
+CLOCK_FIELDS: Choices = {
+    "block_in": lambda chosen: (2, 4, 8),
+    "block_out": lambda chosen: (2, 4, 8),
+    "batch": lambda chosen: (1, 2),
+    "vector_cycles": lambda chosen: _powers(1, min(8, chosen["batch"] * chosen["block_out"])),
+    "acc_banks": lambda chosen: (1, 2, 4, 8),
+    "bus_bits": lambda chosen: (64, 128),
+    "out_readers": lambda chosen: (1, 2),
+    "window_taps": lambda chosen: (1, WINDOW_TAPS) if min(
+        chosen["block_in"], chosen["block_out"]) >= WINDOW_ROWS else (1,),
+    "tables": lambda chosen: (0, TABLES),
+    "queue_depth": lambda chosen: (4, 8, 16, 32),
+    "uop_bytes": lambda chosen: _powers(2 * KIB, 8 * KIB),
+    "inp_bytes": lambda chosen: _powers(2 * KIB, 16 * KIB),
+    "wgt_bytes": lambda chosen: _powers(4 * KIB, 32 * KIB),
+    "acc_bytes": lambda chosen: _powers(8 * KIB, 32 * KIB),
+    "out_bytes": lambda chosen: _powers(2 * KIB, 16 * KIB),
+}
+CLOCK_FAMILY, MOST_LUTS = "ecp5", 26_000        # that the area model expects of them there
 MEMORY_FIELDS: Choices = {
     "read_latency": lambda chosen: (8, 16, 24, 32, 48, 64, 96, 128),
     "write_latency": lambda chosen: (8, 16, 32, 64),
@@ -135,6 +156,19 @@ def _mixed_configs() -> Iterator[Config]:
             config = replace(CENTRES[0], **chosen)
             if config.macs_per_cycle <= STAR_MACS and config.alu_lanes <= STAR_LANES:
                 yield config
+
+
+def small_configs(count: int, seed: int, design: str = "sobol") -> list[Config]:
+    """Configurations to place and route: `tiny`, then samples of up to 8 × 8 that are expected to
+    take few enough LUTs."""
+    found = dict.fromkeys([PRESETS["tiny"]])
+    for row in unit_points(design, len(CLOCK_FIELDS), count, seed):
+        if len(found) >= count:
+            break
+        config = Config(**_choose(CLOCK_FIELDS, row))
+        if shipped_area_model().predict(config, CLOCK_FAMILY)["lut"] <= MOST_LUTS:
+            found.setdefault(config)
+    return list(found)[:count]
 
 
 def choose_config(row: Sequence[float]) -> Config:
