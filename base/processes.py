@@ -17,14 +17,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from .errors import MicrotronError
+
 STACK = 1 << 30                     # bytes, of a tool: none is taken before it is needed
 STARTING = threading.Lock()          # limits are those of all threads
 GROUPS: set[int] = set()            # process groups of the tools that run now
+LIMITED = 'ulimit -S -t "$0" && exec "$@"'      # the system ends what takes longer
 ENDING = (signal.SIGTERM, signal.SIGHUP)    # what would end us without a word, but for Ctrl-C
 
 
 class Signalled(SystemExit):
     """A signal asks the process to end."""
+
+
+class OverTimeError(MicrotronError):
+    """A tool that takes more processor time than it may."""
 
 
 def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = "",
@@ -49,6 +56,26 @@ def run_tool(command: Sequence[str], *, folder: Path | None = None, text: str = 
     if log is not None:
         said = log.read_text(errors="replace")
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
+
+
+def run_tool_for(seconds: int | None, command: Sequence[str], *, folder: Path,
+                 doing: str) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Run a tool for no more than so many seconds of processor time, which a busy machine does not
+    stretch. How it ended, and the time that it took; OverTimeError says `doing` takes more."""
+    limited = () if seconds is None else ("sh", "-c", LIMITED, str(seconds))
+    before = seconds_of_children()
+    done = run_tool([*limited, *command], folder=folder, separate=True)
+    spent = seconds_of_children() - before
+    if seconds is not None and (done.returncode == -signal.SIGXCPU or (     # or of its own child
+            done.returncode and spent >= seconds)):
+        raise OverTimeError(f"{doing} takes more than {seconds:,} s of processor time")
+    return done, spent
+
+
+def seconds_of_children() -> float:
+    """Processor time of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from ..base.errors import MicrotronError
 from ..base.source_digest import source_digest
 from .points import (
     AREA,
+    CLOCK,
     DEVICE,
     LAYER,
     NETWORK,
@@ -68,6 +69,7 @@ SOURCES = {LAYER: {"compiler": "microtron.compiler.compile", "simulator": "micro
            NETWORK: {"compiler": "microtron.runtime.models.compilation",
                      "simulator": "microtron.sim.simulate"},
            AREA: {"hardware": "microtron.hw.top"},
+           CLOCK: {"hardware": "microtron.boards.build.bare"},
            UNIT: {}}        # its text and the tools are in the question
 
 

@@ -18,7 +18,6 @@ from ..base.errors import ConfigError, MicrotronError
 from ..isa.config import PRESETS, VECTOR_CYCLES_LIMIT, Config
 from ..isa.instructions import TABLE_WORDS, TABLES, WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..isa.memory_timing import MemoryTiming
-from .area.area_model import shipped_area_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,7 +100,6 @@ CLOCK_FIELDS: Choices = {
     "acc_bytes": lambda chosen: _powers(8 * KIB, 32 * KIB),
     "out_bytes": lambda chosen: _powers(2 * KIB, 16 * KIB),
 }
-CLOCK_FAMILY, MOST_LUTS = "ecp5", 26_000        # that the area model expects of them there
 MEMORY_FIELDS: Choices = {
     "read_latency": lambda chosen: (8, 16, 24, 32, 48, 64, 96, 128),
     "write_latency": lambda chosen: (8, 16, 32, 64),
@@ -158,15 +156,16 @@ def _mixed_configs() -> Iterator[Config]:
                 yield config
 
 
-def small_configs(count: int, seed: int, design: str = "sobol") -> list[Config]:
-    """Configurations to place and route: `tiny`, then samples of up to 8 × 8 that are expected to
-    take few enough LUTs."""
+def small_configs(count: int, seed: int, design: str,
+                  is_small: Callable[[Config], bool]) -> list[Config]:
+    """Configurations to place and route: `tiny`, then samples of up to 8 × 8, of which those are
+    left out that are not small."""
     found = dict.fromkeys([PRESETS["tiny"]])
     for row in unit_points(design, len(CLOCK_FIELDS), count, seed):
         if len(found) >= count:
             break
         config = Config(**_choose(CLOCK_FIELDS, row))
-        if shipped_area_model().predict(config, CLOCK_FAMILY)["lut"] <= MOST_LUTS:
+        if is_small(config):
             found.setdefault(config)
     return list(found)[:count]
 

@@ -64,7 +64,7 @@ for rooms in ("parameters", "channels_first", "prepare", "selection", "execution
 for rooms in ("time_left", "points", "records", "exchange", "distributed", "measure", "sampling",
               "layer_sources", "pipeline", "features", "dataset", "data_files", "calibration_files",
               "validation", "predictor", "fit", "search", "schedule_files", "tune", "area",
-              "codesign"):
+              "clock", "codesign"):
     ROOMS["explore"][rooms] = set(ROOMS["explore"])
 # Folders whose own folders stay small enough to read, and whose modules have names of their own.
 TIDY = ("base", "isa", "hw", "sim", "compiler", "runtime", "testing", "quantization", "report",

@@ -68,23 +68,37 @@ def check_unit(unit: str, text: str) -> None:
 
 def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
     """A whole elaborated design, or one of its units."""
-    top = TOP if unit is None else INSIDE + unit
+    folder, top = synthesized_folder(text, family, unit), _top(unit)
+    return Synthesis(folder, read_netlist(folder / "gates.json", top),
+                     read_netlist(folder / "cells.json", top))
+
+
+def synthesized_folder(text: str, family: Family, unit: str | None = None) -> Path:
+    """Where it is with its netlists, which take seconds to read."""
+    passes = synthesis_passes(family, unit)
+    return cached_folder(
+        PART, f"{family.part.replace('/', '-')}-{unit or 'whole'}",
+        (text, *passes, yosys_version()), lambda folder: run_yosys(folder, text, passes),
+        work=f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for large "
+             "designs")
+
+
+def synthesis_passes(family: Family, unit: str | None = None) -> tuple[str, ...]:
+    """What Yosys does to it."""
+    top = _top(unit)
     command = f"{family.synthesis} -top {top}"
     # Yosys applies `no_rw_check` where it finds a memory and a register behind it, so they are
     # taken apart first; a design that has been through Verilog gives the same.
     before_luts = ((f"{command} -run begin:map_ffs", *family.registers) if family.registers
                    else (f"{command} -run begin:map_luts",))
-    passes = (f"hierarchy -top {top}", "memory_nordff", *before_luts, f"select {top}",
-              "write_json -selected gates.json", "select -clear",
-              f"{command} -run map_luts:check", f"select {top}",
-              "write_json -selected cells.json")
-    folder = cached_folder(
-        PART, f"{family.part.replace('/', '-')}-{unit or 'whole'}",
-        (text, *passes, yosys_version()), lambda folder: run_yosys(folder, text, passes),
-        work=f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for large "
-             "designs")
-    return Synthesis(folder, read_netlist(folder / "gates.json", top),
-                     read_netlist(folder / "cells.json", top))
+    return (f"hierarchy -top {top}", "memory_nordff", *before_luts, f"select {top}",
+            "write_json -selected gates.json", "select -clear",
+            f"{command} -run map_luts:check", f"select {top}",
+            "write_json -selected cells.json")
+
+
+def _top(unit: str | None) -> str:
+    return TOP if unit is None else INSIDE + unit
 
 
 def yosys_version() -> str:

@@ -59,6 +59,11 @@ def dataset(
             "--area", metavar="FAMILY", help="Synthesize configurations for ecp5 or xc7 instead of "
                                              "simulating layers on them; may be given several "
                                              "times.")] = None,
+        clock: Annotated[str | None, typer.Option(
+            "--clock", metavar="FAMILY", help="Place and route configurations for ecp5 instead; "
+                                              "minutes for each.")] = None,
+        seeds: Annotated[int, typer.Option(
+            min=1, max=100, help="With --clock: seeds of nextpnr for each configuration.")] = 1,
         budget: Budget = "5000",
         seed: Seed = 0,
         store: StoreFile = None,
@@ -66,7 +71,7 @@ def dataset(
         scheduler: Scheduler = None,
         device: OnDevice = "",
         as_json: AsJson = False) -> None:
-    """Measure layers, or areas of configurations, for cost models.
+    """Measure layers, or areas or clocks of configurations, for cost models.
 
     Every row is an exact simulation of a layer on a configuration with a schedule and a memory.
     Measurements are added to a store as they are made: a run that was stopped goes on where it
@@ -79,17 +84,26 @@ def dataset(
     from ...explore.distributed.pool import open_pool
     from ...explore.measure import check_device
     from ...runtime.reports.table_files import check_ending, write_rows
+    from .hardware_data import Request, measure_areas, measure_clocks
 
     check_ending(output)
     points, seconds = parse_budget(budget)
     records = store or output.with_suffix(".records")
-    if areas:
+    if areas or clock is not None:
+        if areas and clock is not None:
+            raise MicrotronError("--area and --clock are two tables: leave out one of them")
         if networks or lists or random_layers:
-            raise MicrotronError("--area synthesizes configurations: leave out --network, --layers "
-                                 "and --random-layers")
-        _synthesize(output, records, areas, configs, random_configs, points, seconds,
-                    as_json=as_json)
+            raise MicrotronError(f"{'--area synthesizes' if areas else '--clock routes'} "
+                                 f"configurations: leave out --network, --layers and "
+                                 f"--random-layers")
+        asked = Request(output, records, configs or [], random_configs, points, seconds, as_json)
+        if clock is None:
+            measure_areas(asked, areas or [])
+        else:
+            measure_clocks(asked, clock, seeds, design, seed)
         return
+    if seeds != 1:
+        raise MicrotronError("--seeds is of --clock: leave it out")
     with report_progress("drawing samples") as tell:
         chosen = _design(networks, lists, random_layers, configs, random_configs, schedules,
                          memories, design, seed, check_device(device))
@@ -112,50 +126,6 @@ def dataset(
     else:
         say(f"{output}: {found['rows']} rows of {found['configurations']} configurations and "
             f"{found['layers']} layers; {done.measured} measured now in {done.seconds:.0f} s")
-
-
-def _synthesize(output: Path, store: Path, families: list[str], configs: list[str] | None,
-                random_configs: int, points: int | None, seconds: float | None, *,
-                as_json: bool) -> None:
-    """The table of areas."""
-    from ...base.progress import report_progress
-    from ...explore.area.area_dataset import (
-        AreaDesign,
-        area_rows,
-        check_families,
-        collect_areas,
-    )
-    from ...explore.sampling import star_configs
-    from ...isa.config_files import load_config
-    from ...runtime.reports.table_files import write_rows
-
-    check_families(families)
-    named = {load_config(each): each for each in configs or []}
-    drawn = random_configs or (0 if named else 128)
-    design = AreaDesign(list(named), families, star_configs(drawn) if drawn else [])
-    with report_progress("drawing samples") as tell:
-        new = collect_areas(store, design, points=points, seconds=seconds, tell=tell)
-    rows, failed = area_rows(store, design, points, named)
-    if not rows:
-        raise MicrotronError(failed[0] if failed else
-                             "nothing was synthesized: the budget is too small")
-    write_rows(output, rows)
-    found = {"file": str(output), "records": str(store), "rows": len(rows),
-             "configurations": len({row["configuration"] for row in rows}), "measured": new,
-             "failed": failed, "rejected": [
-                 {"configuration": config.explicit_fields(), "family": family, "reason": reason}
-                 for config, family, reason in design.rejected]}
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    say(f"{output}: {len(rows)} areas of {found['configurations']} configurations; {new} "
-        f"synthesized now")
-    if failed:
-        say(f"{len(failed)} without an area, the first because {failed[0]}")
-    if design.rejected:
-        _, family, reason = design.rejected[0]
-        say(f"{len(design.rejected)} samples left out since they would not fit, the first for "
-            f"{family}: {reason}")
 
 
 def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,

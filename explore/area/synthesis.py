@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 from signal import SIGXCPU
 
 from ...base.errors import MicrotronError
+from ...base.processes import OverTimeError, seconds_of_children
 from ...boards.build.cell_count import count_cells
 from ...boards.timing.families import FAMILIES, Family
 from ...boards.timing.unit_synthesis import SCRIPT
@@ -44,10 +44,6 @@ LIMITED = f"""import resource
 resource.setrlimit(resource.RLIMIT_CPU, ({{seconds}}, {{seconds}} + 5))
 {SCRIPT}"""
 Tell = Callable[[str], None]
-
-
-class OverTimeError(MicrotronError):
-    """A unit that takes longer to synthesize than it may."""
 
 
 def passes(name: str, top: str) -> list[str]:
@@ -159,12 +155,12 @@ def run_yosys(unit: Unit, family: str, place: str = "", seconds: int = 0) -> dic
         Path(folder, "unit.il").write_text(unit.text, encoding="utf-8")
         commands = ["read_rtlil unit.il", *passes(family, unit.top),
                     "tee -q -o cells.json stat -json"]
-        before = _used_seconds()
+        before = seconds_of_children()
         done = subprocess.run([sys.executable, "-c", LIMITED.format(seconds=limit)], cwd=folder,
                               text=True, check=False, input="\n".join(commands),
                               capture_output=True)
         if done.returncode == -SIGXCPU or (     # Yosys itself, or a program that it started
-                done.returncode and _used_seconds() - before >= limit):
+                done.returncode and seconds_of_children() - before >= limit):
             raise OverTimeError(f"{place or unit.top} takes more than {limit} s of processor time "
                                 f"to synthesize")
         if done.returncode:
@@ -174,9 +170,3 @@ def run_yosys(unit: Unit, family: str, place: str = "", seconds: int = 0) -> dic
     cells: dict[str, int] = stated["design"]["num_cells_by_type"]
     return {name: number for name, number in cells.items()
             if not name.startswith(("unit", "$"))}
-
-
-def _used_seconds() -> float:
-    """Processor time of all processes that were started and have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

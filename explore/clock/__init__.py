@@ -1,0 +1,1 @@
+"""Clocks of configurations: measured by placing and routing them, and predicted."""
