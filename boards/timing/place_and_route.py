@@ -68,7 +68,7 @@ def place_and_route(design: Path, family: Family, tool: Tool, seed: int, *, rout
             said = (done.stderr or done.stdout).strip()[-300:]
             raise MicrotronError(f"{family.tool.name} failed: {' '.join(said.split())}")
         (folder / "cells.json").unlink()
-        (folder / SPENT).write_text(f"{spent:.1f}\n")
+        (folder / SPENT).write_text(f"{spent:.2f}\n")
         _compress(folder / DELAYS)
 
     folder = cached_folder(

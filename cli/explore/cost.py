@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ...explore.fit import Fit
     from ...explore.validation import Errors, HeldOut
 
+FOLDS = 5
 COLUMNS = ("held out", "predicted by", "rows", "Spearman", "median error", "90 %", "99 %")
 
 
@@ -26,8 +27,10 @@ def fit(data: Annotated[list[Path], typer.Argument(
         output: Annotated[Path, typer.Option(
             "--output", "-o", help="Cost model to write, a .json file of XGBoost; beside it goes "
                                    "a .schema.json.")] = Path("cost_model.json"),
-        count: Annotated[int, typer.Option(
-            "--folds", min=2, max=50, help="Folds of the cross-validation.")] = 5,
+        count: Annotated[int | None, typer.Option(
+            "--folds", min=2, max=50, help="Folds of the cross-validation. [default: 5; for "
+                                           "clocks, each configuration alone]",
+            show_default=False)] = None,
         seed: Seed = 0,
         calibration: Annotated[Path | None, typer.Option(
             help="Write exact against predicted cycles: a .csv, an .svg, or a .png where "
@@ -35,7 +38,7 @@ def fit(data: Annotated[list[Path], typer.Argument(
         report: ReportFile = None,
         table: TableFile = None,
         as_json: AsJson = False) -> None:
-    """Fit a model of cycles, or of area, to data sets.
+    """Fit a model of cycles, of area or of clocks to data sets.
 
     Gradient-boosted trees correct a coarse simulation of a schedule's steps. Cross-validation
     holds out whole configurations, whole layers, and both at once; beside the model's errors are
@@ -49,23 +52,26 @@ def fit(data: Annotated[list[Path], typer.Argument(
     check_table(table)
     from ...base.atomic_files import check_folder
     from ...base.progress import report_progress
-    from ...explore.area.area_model import is_area_table
     from ...explore.calibration_files import check_calibration, write_calibration
+    from ...explore.data_files import is_table_of
     from ...explore.fit import fit as fit_model
     from ...explore.fit import load_data
+    from ...explore.points import AREA, CLOCK
     from ...explore.predictor import import_xgboost
 
     check_folder(output)
-    if is_area_table(data[0]):
+    kind = next((each for each in (AREA, CLOCK) if is_table_of(each, data[0])), None)
+    if kind is not None:
         if calibration is not None or report is not None:
-            raise MicrotronError("--calibration and --report are of cycles: leave them out for "
-                                 "tables of areas")
-        _fit_area(data, output, count, seed, table, as_json=as_json)
+            raise MicrotronError(f"--calibration and --report are of cycles: leave them out for "
+                                 f"tables of {kind}s")
+        (_fit_area if kind == AREA else _fit_clock)(data, output, count, seed, table,
+                                                    as_json=as_json)
         return
     import_xgboost()
     check_calibration(calibration)
     with report_progress("reading") as tell:
-        found = fit_model(load_data(data, tell), count=count, seed=seed, tell=tell)
+        found = fit_model(load_data(data, tell), count=count or FOLDS, seed=seed, tell=tell)
         found.predictor.save(output)
         if calibration is not None:
             write_calibration(calibration, found.calibration)
@@ -114,33 +120,63 @@ def _cells(each: Errors) -> list[str]:
         each.median, each.percentile_90, each.percentile_99))]
 
 
-def _fit_area(data: list[Path], output: Path, folds: int, seed: int, target: Path | None, *,
-              as_json: bool) -> None:
+def _fit_area(data: list[Path], output: Path, folds: int | None, seed: int, target: Path | None,
+              *, as_json: bool) -> None:
     """Fit an area model, and show what it leaves on held-out configurations."""
-    from rich.table import Table
-
     from ...base.progress import report_progress
     from ...explore.area.area_model import fit_area, read_areas
-    from ...runtime.reports.tables import open_console
 
     with report_progress("fitting areas"):
         rows = read_areas(data)
-        model = fit_area(rows, folds, seed)
+        model = fit_area(rows, folds or FOLDS, seed)
     model.save(output)
-    write_table(target, [{"family": family, "resource": kind, **each} for family, kinds
-                         in model.errors.items() for kind, each in kinds.items()], silent=as_json)
+    _show_errors("Predicted against synthesized area", "resource", model.errors, output,
+                 len(rows), target, as_json=as_json)
+
+
+def _fit_clock(data: list[Path], output: Path, folds: int | None, seed: int, target: Path | None,
+               *, as_json: bool) -> None:
+    """Fit a clock model, and show how good it is beside simpler ones."""
+    from ...base.progress import report_progress
+    from ...explore.clock.clock_model import fit_clock, read_clocks
+
+    with report_progress("fitting clocks"):
+        rows = read_clocks(data)
+        model = fit_clock(rows, folds, seed)
+    model.save(output)
+    _show_errors("Predicted against routed period", "predicted by", model.errors, output,
+                 len(rows), target, as_json=as_json)
+    for doubt in model.doubts():
+        if not as_json:
+            say(doubt)
+
+
+def _show_errors(title: str, what: str,
+                 errors: Mapping[str, Mapping[str, Mapping[str, float | None]]], output: Path,
+                 number: int, target: Path | None, *, as_json: bool) -> None:
+    """A line for each family and each `what`."""
+    from rich.table import Table
+
+    from ...runtime.reports.tables import open_console
+
+    write_table(target, [{"family": family, what.replace(" ", "_"): name, **each}
+                         for family, names in errors.items() for name, each in names.items()],
+                silent=as_json)
     if as_json:
-        typer.echo(json.dumps({"file": str(output), "rows": len(rows), "errors": model.errors}))
+        typer.echo(json.dumps({"file": str(output), "rows": number,
+                               "errors": errors}))
         return
-    table = Table(title="Predicted against synthesized area", title_justify="left")
-    for name in ("family", "resource", "rows", "Spearman", "median error", "90 %"):
-        table.add_column(name, justify="left" if name in ("family", "resource") else "right")
-    for family, kinds in model.errors.items():
-        for kind, each in kinds.items():
-            table.add_row(family, kind, f"{each['rows']}", f"{each['spearman']:.4f}",
-                          f"{100 * each['median']:.1f} %", f"{100 * each['percentile_90']:.1f} %")
+    table = Table(title=title, title_justify="left")
+    for name in ("family", what, "rows", "Spearman", "median error", "90 %"):
+        table.add_column(name, justify="left" if name in ("family", what) else "right")
+    for family, names in errors.items():
+        for name, each in names.items():
+            rank = each["spearman"]
+            table.add_row(family, name, f"{each['rows']}", "–" if rank is None else f"{rank:.4f}",
+                          f"{100 * (each['median'] or 0):.1f} %",
+                          f"{100 * (each['percentile_90'] or 0):.1f} %")
     open_console().print(table)
-    say(f"{output}: {len(rows)} areas; configurations were held out")
+    say(f"{output}: {number} rows; configurations were held out")
 
 
 def _show(found: Fit) -> None:

@@ -14,19 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ...base.argument_checks import check_path
 from ...base.atomic_files import write_atomically
 from ...base.checked_values import quote
 from ...base.errors import MicrotronError
-from ...base.text_file import read_text
 from ...boards.facts.fit import preset_areas
 from ...isa.config import PRESETS, Config
-from ..data_files import read_column
-from ..points import FAMILIES, PointError, parse_config
+from ..data_files import not_a_model, read_measured, read_model
+from ..points import AREA, FAMILIES
 from ..validation import Errors, errors_of
 from .area_counts import KINDS, area_features
 
-FORMAT, VERSION = "microtron area model", 1
+NAME, VERSION = "area model", 1
 SHIPPED = Path(__file__).parent / "areas.csv"
 LEAST_ROWS = 10             # of a family
 # What decides most of the logic: all that few rows can tell apart.
@@ -67,7 +65,7 @@ class AreaModel:
 
     def save(self, path: Path) -> None:
         write_atomically(path, (json.dumps(
-            {"format": FORMAT, "version": VERSION, "weights": self.weights,
+            {"format": f"microtron {NAME}", "version": VERSION, "weights": self.weights,
              "errors": self.errors}, indent=1) + "\n").encode())
 
 
@@ -127,35 +125,10 @@ def _judge(rows: Sequence[AreaRow], folds: int, seed: int) -> dict[str, Errors]:
     return {kind: errors_of(np.array(predicted[kind]), np.array(exact[kind])) for kind in KINDS}
 
 
-def is_area_table(path: Path) -> bool:
-    """Whether a table is of areas, not of cycles."""
-    first = next(iter(read_column(path, "asked")), "")
-    return '"kind":"area"' in str(first)
-
-
 def read_areas(paths: Iterable[Path]) -> list[AreaRow]:
     """The rows of tables of `microtron dataset --area`."""
-    rows = []
-    for path in paths:
-        columns = [read_column(path, name) for name in ("asked", *KINDS)]
-        for number, (asked, *area) in enumerate(zip(*columns, strict=True), 1):
-            rows.append(_row(f"{path}: row {number}", asked, area))
-    return rows
-
-
-def _row(place: str, asked: object, area: Sequence[object]) -> AreaRow:
-    try:
-        given = json.loads(str(asked))
-        family, config = given["family"], parse_config(given.get("config"))
-        values = [float(str(each)) for each in area]
-    except PointError as error:
-        raise MicrotronError(f"{place}: {error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise MicrotronError(f"{place}: not a row of microtron dataset --area") from None
-    if family not in FAMILIES or not all(0 < each < 1e9 for each in values):
-        raise MicrotronError(f"{place}: family is {quote(family)} and the area {values}, but must "
-                             f"be one of {', '.join(FAMILIES)} and positive numbers")
-    return AreaRow(config, family, dict(zip(KINDS, values, strict=True)))
+    return [AreaRow(config, family, dict(zip(KINDS, area, strict=True))) for path in paths
+            for config, family, area in read_measured(path, KINDS, AREA, FAMILIES)]
 
 
 @cache
@@ -171,16 +144,9 @@ def shipped_area_model() -> AreaModel:
 
 def load_area_model(path: str | PathLike[str]) -> AreaModel:
     """Read an area model that `microtron fit` wrote."""
-    file = check_path("path", path)
-    try:
-        given = json.loads(read_text(file))
-    except OSError as error:
-        raise MicrotronError(f"{file}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise MicrotronError(f"{file}: not an area model: it is not JSON") from None
-    if not isinstance(given, dict) or (given.get("format"), given.get("version")) != (
-            FORMAT, VERSION) or not _are_weights(given.get("weights")):
-        raise MicrotronError(f"{file}: not an area model of version {VERSION}")
+    file, given = read_model(path, NAME, VERSION)
+    if not _are_weights(given.get("weights")):
+        raise not_a_model(file, NAME, VERSION)
     return AreaModel(given["weights"], given.get("errors") or {})
 
 

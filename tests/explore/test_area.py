@@ -233,7 +233,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize(("column", "value", "message"), [
     ("asked", "{}", "row 1: not a row of microtron dataset --area"),
-    ("asked", '{"family":"ecp6","config":{}}', "row 1: family is 'ecp6'"),
+    ("asked", '{"kind":"area","family":"ecp6","config":{}}', "row 1: family is 'ecp6'"),
     ("lut", -3, "row 1: family is 'ecp5' and the area"),
     ("dsp", "many", "row 1: not a row"),
 ])
