@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,6 +45,9 @@ def explore(
         refine: Annotated[int, typer.Option(
             min=0, max=1000, help="Exact simulations of neighbours: of the baseline, if there is "
                                   "one, and of the knee.")] = 0,
+        route: Annotated[int, typer.Option(
+            min=0, max=1000, help="Points to build for the board, the knee first: placed and "
+                                  "routed, minutes to hours each.")] = 0,
         cost_model: Annotated[Path | None, typer.Option(
             metavar="FILE", help="Cost model of microtron fit, instead of the estimate.")] = None,
         area_model: Annotated[Path | None, typer.Option(
@@ -70,16 +74,16 @@ def explore(
 
     Example: microtron explore examples/digits/digits.onnx --board ulx3s --budget 64
     """
-    from ...base.progress import report_progress
+    from ...base.progress import print_note, report_progress
     from ...explore.codesign.codesign_search import Exploration, finish, measure_baseline, search
     from ...explore.codesign.front import knee_of
     from ...explore.codesign.front_files import (
         name_of_knee,
-        name_points,
-        row_of,
+        rows_of,
         write_front,
     )
     from ...explore.codesign.refinement import climb, starts_of
+    from ...explore.codesign.routing import check_route, route_points
     from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool
@@ -99,6 +103,8 @@ def explore(
     until = None if seconds is None else time.monotonic() + seconds
     with report_progress("reading networks") as tell:
         question = ask(models, board, objective, weights, cost_model, area_model, seed)
+        if route:
+            check_route(question.budget.board)
         found = Exploration(question)
         mhz = question.budget.board.clock.compute_hz / 1e6
         _make_folder(output)
@@ -115,19 +121,20 @@ def explore(
                   until=until, tell=tell, show=lambda now: write_front(output, now, mhz))
     if not found.front:
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
+    route_points(found, route, output, until=until, tell=print_note,
+                 show=lambda now: write_front(output, now, mhz))
     gains = [] if before is None else _gains(found, before)
     if report is not None:
         from .front_report import write_front_report
         write_front_report(report, models, found,
                            None if before is None else (str(baseline), before), silent=as_json)
-    write_table(table, [row_of(point, name, mhz) for name, point in name_points(found.front)],
-                silent=as_json)
+    write_table(table, rows_of(found, mhz), silent=as_json)
     if as_json:
         typer.echo(json.dumps(_facts(found, output, before, gains)))
         return
     _show(found, mhz)
     say(f"rejected: {_reasons(found)}" if found.rejected else "nothing was rejected")
-    for line in gains:
+    for line in (*gains, *_routed_lines(found)):
         say(line)
     if knee := name_of_knee(found.front):
         say(f"knee of cycles and LUTs: {knee}")
@@ -201,6 +208,24 @@ def _reasons(found: Exploration) -> str:
                      for reason, count in found.rejected.most_common())
 
 
+def _routed_lines(found: Exploration) -> Iterator[str]:
+    """What became of the points that were built."""
+    from ...explore.codesign.front_files import name_points
+
+    for name, point in name_points(found.front):
+        routed = found.routed.get(point.config)
+        if routed is None:
+            continue
+        if routed.error:
+            yield f"{name} was not routed: {routed.error}"
+        elif not routed.runs_mhz:
+            yield f"{name} was routed for {routed.mhz:.1f} MHz, which is less than its board needs"
+        else:
+            yield (f"{name} was routed for {routed.mhz:.1f} MHz and runs at {routed.runs_mhz:g}: "
+                   f"{point.cycles / routed.runs_mhz / 1000:.3f} ms, {routed.used['lut']:,.0f} "
+                   f"LUTs; {routed.folder}")
+
+
 def _facts(found: Exploration, output: Path, before: Point | None,
            gains: list[str]) -> dict[str, object]:
     from ...explore.codesign.front_files import name_of_knee
@@ -210,7 +235,12 @@ def _facts(found: Exploration, output: Path, before: Point | None,
             "examples": found.examples, "gains": gains, "knee": name_of_knee(found.front),
             "baseline": None if before is None else {"cycles": before.cycles, **before.area},
             "front": [{"config": point.config.explicit_fields(), "cycles": point.cycles,
-                       **point.area} for point in found.front]}
+                       **point.area, **_routed(found, point)} for point in found.front]}
+
+
+def _routed(found: Exploration, point: Point) -> dict[str, object]:
+    routed = found.routed.get(point.config)
+    return {} if routed is None else {"routed": routed.to_dict()}
 
 
 def _show(found: Exploration, mhz: float) -> None:

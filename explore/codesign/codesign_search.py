@@ -27,7 +27,7 @@ from ..sampling import CONFIG_FIELDS, choose_config
 from ..time_left import time_left
 from .board_budget import UnfitError
 from .correction import fit_correction
-from .front import Front, Point, dominates, pareto_front
+from .front import Front, Point, RoutedPoint, dominates, pareto_front
 from .question import Question
 from .study import POPULATION, WORST, Study, begun_trials, open_study
 from .workload import (
@@ -54,6 +54,7 @@ class Exploration:
     rejected: Counter[str] = field(default_factory=Counter)     # trials by reason
     examples: dict[str, str] = field(default_factory=dict)      # one of each reason
     trials: int = 0
+    routed: dict[Config, RoutedPoint] = field(default_factory=dict)     # points that were built
 
     @property
     def front(self) -> Front:

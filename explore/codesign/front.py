@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import log
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,21 @@ class Point:
     def values(self, objectives: Sequence[str]) -> tuple[float, ...]:
         return tuple(self.cycles if each == "latency" else self.area[each]
                      for each in objectives)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoutedPoint:
+    """What became of a point: a bitstream with its figures, or why there is none."""
+
+    folder: str
+    mhz: float = 0.0                        # that routing reached
+    runs_mhz: float = 0.0                   # and that the accelerator runs at; 0 if it is too slow
+    used: Mapping[str, float] = field(default_factory=dict)     # by kind of resource
+    error: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        return {"folder": self.folder, "error": self.error} if self.error else {
+            "folder": self.folder, "mhz": self.mhz, "runs_mhz": self.runs_mhz, **self.used}
 
 
 class Front(list[Point]):

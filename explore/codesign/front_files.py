@@ -13,7 +13,7 @@ from ...isa.config_files import format_toml
 from ...runtime.reports.table_files import write_rows
 from ..area.area_counts import KINDS
 from .codesign_search import Exploration
-from .front import Point, knee_of
+from .front import Point, RoutedPoint, knee_of
 
 TABLE, PICTURE, SUMMARY = "front.csv", "front.svg", "exploration.json"
 WIDTH, HEIGHT, MARGIN = 640, 420, 60
@@ -28,11 +28,13 @@ def write_front(folder: Path, found: Exploration, mhz: float) -> None:
     for old in folder.glob("point_*.toml"):
         if old.name not in names:
             old.unlink()
-    write_rows(folder / TABLE, [row_of(point, name, mhz) for name, point in front])
+    write_rows(folder / TABLE, rows_of(found, mhz))
     write_atomically(folder / PICTURE, draw_front(found).encode())
     write_atomically(folder / SUMMARY, (json.dumps(
         {"trials": found.trials, "predicted": len(found.predicted), "exact": len(found.exact),
          "front": names, "knee": name_of_knee(found.front),
+         "routed": {name: found.routed[point.config].to_dict() for name, point in front
+                    if point.config in found.routed},
          "rejected": dict(found.rejected), "examples": found.examples},
         indent=1) + "\n").encode())
 
@@ -48,12 +50,31 @@ def name_of_knee(front: Sequence[Point]) -> str | None:
     return next((name for name, point in name_points(front) if point is knee), None)
 
 
-def row_of(point: Point, name: str, mhz: float) -> dict[str, object]:
+def rows_of(found: Exploration, mhz: float) -> list[dict[str, object]]:
+    """The front as a table. Where a point was routed, that has columns, too, and the others have
+    nothing there."""
+    front = name_points(found.front)
+    routed = {name: _routed_columns(point, found.routed[point.config]) for name, point in front
+              if point.config in found.routed}
+    empty = dict.fromkeys(next(iter(routed.values()), {}))
+    return [{**_row_of(point, name, mhz), **routed.get(name, empty)} for name, point in front]
+
+
+def _row_of(point: Point, name: str, mhz: float) -> dict[str, object]:
     config = point.config
     return {"file": name, "cycles": round(point.cycles), "milliseconds": round(
                 point.cycles / mhz / 1000, 4),
             **{kind: round(point.area[kind]) for kind in KINDS},
             **{f"config_{field}": value for field, value in config.to_dict().items()}}
+
+
+def _routed_columns(point: Point, routed: RoutedPoint) -> dict[str, object]:
+    """Milliseconds are those at the clock that the design runs at."""
+    runs = routed.runs_mhz
+    return {"routed_mhz": routed.mhz or None, "runs_mhz": runs or None,
+            "routed_milliseconds": round(point.cycles / runs / 1000, 4) if runs else None,
+            **{f"routed_{kind}": routed.used.get(kind) for kind in KINDS},
+            "routed_folder": routed.folder, "routed_error": routed.error or None}
 
 
 def draw_front(found: Exploration) -> str:
