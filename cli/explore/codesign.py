@@ -75,6 +75,7 @@ def explore(
     Example: microtron explore examples/digits/digits.onnx --board ulx3s --budget 64
     """
     from ...base.progress import print_note, report_progress
+    from ...explore.codesign.built_points import check_route, route_points
     from ...explore.codesign.codesign_search import Exploration, finish, measure_baseline, search
     from ...explore.codesign.front import knee_of
     from ...explore.codesign.front_files import (
@@ -83,7 +84,6 @@ def explore(
         write_front,
     )
     from ...explore.codesign.refinement import climb, starts_of
-    from ...explore.codesign.routing import check_route, route_points
     from ...explore.codesign.study import import_optuna
     from ...explore.dataset import parse_budget
     from ...explore.distributed.pool import open_pool

@@ -8,8 +8,8 @@ import pytest
 
 from microtron.base.errors import MicrotronError
 from microtron.boards.build import flow, plan
+from microtron.explore.codesign.built_points import choose_routed
 from microtron.explore.codesign.front import Point, knee_of
-from microtron.explore.codesign.routing import choose_routed
 from microtron.explore.sampling import sample_configs
 from tests.command import bad, command
 
