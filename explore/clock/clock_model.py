@@ -151,15 +151,16 @@ def _by_config(rows: Iterable[ClockRow]) -> dict[Config, float]:
 def _judge(rows: Sequence[ClockRow], folds: int, seed: int) -> Judged:
     """Errors of periods on configurations that were held out, by what predicted them. Ranks of
     LUTs alone need no fit, and a constant ranks nothing."""
-    luts = [clock_counts(row.config, row.family)[LUTS] for row in rows]
     exact = np.array([1000 / row.mhz for row in rows])
+    luts = np.array([clock_counts(row.config, row.family)[LUTS] for row in rows])
 
     def errors(names: Sequence[str] | None) -> dict[str, float | None]:
-        predicted = _held_out(rows, folds, seed, lambda train: fit_weights(train, names))
-        return {**errors_of(np.exp(predicted), exact).to_dict()}
-    found: Judged = {MODEL: errors(None), LUTS_ALONE: errors([LUTS]), CONSTANT: errors([])}
-    found[LUTS_ALONE]["spearman"] = round(spearman(np.array(luts), exact), 5)
-    found[CONSTANT]["spearman"] = None
+        predicted, ranking = _held_out(rows, folds, seed, lambda train: fit_weights(train, names))
+        return {**errors_of(np.exp(predicted), exact).to_dict(),
+                "spearman": round(spearman(ranking, exact), 5)}
+    found: Judged = {MODEL: errors(None),
+                     LUTS_ALONE: {**errors([LUTS]), "spearman": round(spearman(luts, exact), 5)},
+                     CONSTANT: {**errors([]), "spearman": None}}
     again = [row for row in rows if sum(row.config == each.config for each in rows) > 1]
     if len({row.config for row in again}) > 2:
         others = [_by_config(each for each in again if each is not row)[row.config]
@@ -170,18 +171,24 @@ def _judge(rows: Sequence[ClockRow], folds: int, seed: int) -> Judged:
 
 
 def _held_out(rows: Sequence[ClockRow], folds: int, seed: int,
-              fit: Callable[[Sequence[ClockRow]], Weights]) -> Floats:
-    """Logarithms of periods, each by a fit that has not seen the configuration."""
+              fit: Callable[[Sequence[ClockRow]], Weights]) -> tuple[Floats, Floats]:
+    """Logarithms of periods, each by a fit that has not seen the configuration; and what to rank
+    by: how far each is from what its fit expects of all. A fit that has not seen a long period
+    expects less of all others too, which alone would turn ranks around."""
     configs = sorted({row.config for row in rows}, key=lambda config: config.digest)
     random.Random(seed).shuffle(configs)
     part = {config: number % folds for number, config in enumerate(configs)}
-    predicted = np.zeros(len(rows))
+    counts = {config: clock_counts(config, rows[0].family) for config in configs}
+    predicted, ranking = np.zeros(len(rows)), np.zeros(len(rows))
     for number in range(folds):
         weights = fit([row for row in rows if part[row.config] != number])
+        expected = {config: _predict(weights, each) for config, each in counts.items()}
+        mean = sum(expected.values()) / len(expected)
         for place, row in enumerate(rows):
             if part[row.config] == number:
-                predicted[place] = _predict(weights, clock_counts(row.config, row.family))
-    return predicted
+                predicted[place] = expected[row.config]
+                ranking[place] = expected[row.config] - mean
+    return predicted, ranking
 
 
 def read_clocks(paths: Iterable[Path]) -> list[ClockRow]:
