@@ -16,7 +16,7 @@ from ..area.area_model import shipped_area_model
 from ..points import CLOCK_FAMILIES, canonical, point_key
 from ..records import Records
 from ..sampling import small_configs
-from .routing import Tell, clock_question, measure_clock
+from .routed_clock import Tell, clock_question, measure_clock
 
 MOST_LUTS = 26_000          # that the area model expects of a sample: it routes in minutes
 Row = dict[str, object]

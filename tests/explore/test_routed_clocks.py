@@ -18,7 +18,7 @@ from microtron.boards.build.tools import Tool
 from microtron.boards.ecp5.netlist_passes import run_passes_on_file
 from microtron.boards.timing import unit_synthesis
 from microtron.explore.area.area_model import shipped_area_model
-from microtron.explore.clock import routing
+from microtron.explore.clock import routed_clock
 from microtron.explore.clock.clock_dataset import (
     MOST_LUTS,
     ClockDesign,
@@ -73,17 +73,17 @@ def tools(tmp_path, monkeypatch):
         (folder / "cells.json").write_text(json.dumps({"creator": text, "modules": {}}))
     (tmp_path / "router.py").write_text(ROUTER)
     monkeypatch.setenv("MICROTRON_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(routing, "elaborate", elaborate)
+    monkeypatch.setattr(routed_clock, "elaborate", elaborate)
     monkeypatch.setattr(unit_synthesis, "run_yosys", run_yosys)
-    for module in (routing, unit_synthesis):
+    for module in (routed_clock, unit_synthesis):
         monkeypatch.setattr(module, "yosys_version", lambda: "1.0")
     monkeypatch.setattr("microtron.boards.timing.place_and_route.run_passes_on_file",
                         copy_netlist)
-    monkeypatch.setattr(routing, "_nextpnr", lambda family: Tool(
+    monkeypatch.setattr(routed_clock, "_nextpnr", lambda family: Tool(
         (sys.executable, str(tmp_path / "router.py")), "nextpnr-ecp5 0"))
-    routing.tools_digest.cache_clear()
+    routed_clock.tools_digest.cache_clear()
     yield done
-    routing.tools_digest.cache_clear()
+    routed_clock.tools_digest.cache_clear()
 
 
 def copy_netlist(source, target, die):
@@ -125,7 +125,7 @@ def test_another_store_finds_what_is_placed_in_the_cache(tmp_path, tools, monkey
 
 
 def test_what_takes_too_long_to_route_is_recorded_and_no_row(tmp_path, tools, monkeypatch):
-    monkeypatch.setattr(routing, "ROUTER_SECONDS", 1)
+    monkeypatch.setattr(routed_clock, "ROUTER_SECONDS", 1)
     design = ClockDesign([replace(TINY, queue_depth=4), TINY], "ecp5")
     assert collect_clocks(tmp_path / "r", design) == 2
     assert collect_clocks(tmp_path / "r", design) == 0
