@@ -60,8 +60,8 @@ def dataset(
                                              "simulating layers on them; may be given several "
                                              "times.")] = None,
         clock: Annotated[str | None, typer.Option(
-            "--clock", metavar="FAMILY", help="Place and route configurations for ecp5 instead; "
-                                              "minutes for each.")] = None,
+            "--clock", metavar="FAMILY", help="Place and route configurations for ecp5 instead: "
+                                              "minutes to hours for each.")] = None,
         seeds: Annotated[int, typer.Option(
             min=1, max=100, help="With --clock: seeds of nextpnr for each configuration.")] = 1,
         budget: Budget = "5000",

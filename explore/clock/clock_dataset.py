@@ -18,7 +18,7 @@ from ..records import Records
 from ..sampling import small_configs
 from .routed_clock import Tell, clock_question, measure_clock
 
-MOST_LUTS = 26_000          # that the area model expects of a sample: it routes in minutes
+MOST_LUTS = 26_000          # that the area model expects of a sample: large ones route for hours
 Row = dict[str, object]
 
 
