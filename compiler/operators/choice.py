@@ -41,11 +41,15 @@ CLOSE = 1.02                # to the bound: there is nothing left to gain
 TRIALS = 8                  # programs that are compiled and timed, at most
 INSTRUCTIONS = 600          # of these programs together, after which no other is tried,
 CYCLES_PER_TRIED = 128      # or one for so many cycles, if these are more: long layers are worth it
+FAR = 1.15                  # times the bound: so are layers that take longer,
+GAP_PER_TRIED = 2           # by an instruction for so many cycles above that
 THOROUGH = 3                # times as many trials, for an operator alone, and
 PATIENCE = 8                # as many instructions
 UNSURE = 1.06               # by this factor, estimates err
 UNSURE_OF_FORM = 1.25       # the same between forms: what is computed otherwise errs otherwise
 UNSURE_ALONE = 1.15         # the same in a thorough search
+DOUBT = 0.2                 # by more, this part of what is above the bound in relation to it,
+SHORT = 10_000              # and so many cycles: layers that are shorter gain little
 LOOKED_AT = 64              # candidates from which the trials are taken
 ALIKE = 1.3                 # sizes that differ by less are no other idea
 SCRATCHPADS = (Buffer.UOP, Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
@@ -206,20 +210,25 @@ def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
             cost: Cost | None, *,
             thorough: bool = False) -> tuple[Candidate[FormT, KnobsT], Result]:
     """The best of a few candidates, compiled: the first, if it is close to the bound or there is no
-    cost to ask; otherwise the fastest of several that differ. The longer the bound, the more are
-    tried; a thorough search tries more, and one of every form that may win. A candidate that cannot
-    run is passed over as long as another can."""
-    effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED) * (PATIENCE if thorough else 1)
+    cost to ask; otherwise the fastest of several that differ. The longer the bound, and the further
+    from it the best one is, the more are tried, and the less their estimates are trusted; a
+    thorough search tries more, and one of every form that may win. A candidate that cannot run is
+    passed over as long as another can."""
     chosen, result = ordered[0], compiled(ordered[0])
     if cost is None:
         return chosen, result
     best, written = _measure(result, cost), len(result.program.code)
-    calibration = ordered[0].estimate / best        # estimates err, but alike
+    # Estimates err, but alike; only what makes one too low may be missing in another.
+    calibration = max(1.0, ordered[0].estimate / best)
     tried = [chosen]
 
+    def has_effort_left() -> bool:
+        effort = max(INSTRUCTIONS, least / CYCLES_PER_TRIED, (best - FAR * least) / GAP_PER_TRIED)
+        return written < effort * (PATIENCE if thorough else 1)
+
     def is_hopeless(candidate: Candidate[FormT, KnobsT], unsure: float) -> bool:
-        return best <= CLOSE * least or bool(
-            calibration and candidate.estimate >= unsure * calibration * best)
+        far = max(unsure, 1 + DOUBT * (best - least) / (least + SHORT))
+        return best <= CLOSE * least or candidate.estimate >= far * calibration * best
 
     def measure(candidate: Candidate[FormT, KnobsT]) -> None:
         nonlocal best, chosen, result, written
@@ -231,7 +240,7 @@ def fastest(ordered: Sequence[Candidate[FormT, KnobsT]],
             best, chosen, result = cycles, candidate, other
 
     for candidate in diverse_candidates(ordered, TRIALS * (THOROUGH if thorough else 1)):
-        if is_hopeless(candidate, UNSURE_ALONE if thorough else UNSURE) or written >= effort:
+        if is_hopeless(candidate, UNSURE_ALONE if thorough else UNSURE) or not has_effort_left():
             break
         measure(candidate)
     for candidate in first_of_forms(ordered, tried) if thorough else ():

@@ -95,15 +95,18 @@ class Steps:
         beat = memory.cycles_per_beat / config.bus_bytes
         fetch = INSTRUCTION_BYTES * beat
         vectors = self.vectors * config.vector_cycles
-        inp, wgt, out = (size * beat + RUN * runs for size, runs in (
-            (self.inp, self.runs), (self.wgt, self.wgt_runs), (self.out, self.out_runs)))
+        inp, out = (size * beat + RUN * runs for size, runs in (
+            (self.inp, self.runs), (self.out, self.out_runs)))
+        wgt = self.wgt * beat
         inp_load, wgt_load = (load_cycles(beats, runs, config, memory)
                               for beats, runs in ((inp, self.runs), (wgt, self.wgt_runs)))
         other = out + fetch * (2 * self.parts + self.pieces * (1 + 2 * self.parts))
         sums = self.pieces * (self.products + OVERHEAD * self.parts)
         waits = np.where(self.waits, vectors + latency, 0)      # nor does the bus find much to do
+        # A single bank gives one operand a cycle: of the ALU, or a sum that is added to.
+        meet = (self.pieces - 1) * self.vectors if config.acc_banks == 1 else 0
         least = np.maximum(store_cycles(out, self.out_runs, config, memory),
-                           np.maximum(sums + waits, vectors + latency))
+                           np.maximum(sums + waits, vectors + latency + meet))
 
         def step_cycles(inputs: Column, weights: Column, steps: Column = 1) -> Column:
             """Cycles of all steps, with this many loads of inputs and weights among them."""

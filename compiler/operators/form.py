@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
+import numpy as np
+
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.memory_timing import MemoryTiming
@@ -87,6 +89,11 @@ class Form(ABC):
     def interleaves(self) -> dict[str, Interleave]:
         """Which tensors lie in DRAM in wider tiles than the program moves, by name."""
         return {}
+
+    def ways(self, name: str) -> int:
+        """Blocks of a tensor that are one tile in memory, or lie side by side."""
+        order = self.interleaves.get(name)
+        return 1 if order is None else order.ways
 
     def memory_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of a tensor as it lies in DRAM."""
@@ -177,6 +184,18 @@ AnyTemplate: TypeAlias = Template[Any, Any]         # of some operator
 def blocks_of(channels: Size, block: Size) -> Size:
     """How many blocks it takes to hold this many channels."""
     return -(-channels // block)
+
+
+def are_whole_tiles(ways: int, blocks: Column, every: int) -> Mask:
+    """Whether blocks that are moved at once are whole tiles of memory, each with several."""
+    return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
+
+
+def runs_of(ways: int, blocks: Column, every: int, runs: Column, tiles: Column) -> Column:
+    """Runs in which blocks are moved: so many for each tile of memory that they are, or for each
+    block as many as it has tiles, if they are no whole ones."""
+    return np.where(are_whole_tiles(ways, blocks, every), blocks_of(blocks, ways) * runs,
+                    blocks * tiles)
 
 
 def requantize_sum(function: Function, value: Expression, parameters: Tensor,

@@ -149,11 +149,6 @@ class Conv2dForm(TensorForm):
         return {name: Interleave(1, ways)
                 for name, ways in self.packed_columns.ways.items() if ways > 1}
 
-    def ways(self, name: str) -> int:
-        """Channel blocks of a tensor that are one tile in memory, or lie side by side."""
-        order = self.interleaves.get(name)
-        return 1 if order is None else order.ways
-
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         data = self._data_tiles().pack(given["data"])
         weights = given["weights"]

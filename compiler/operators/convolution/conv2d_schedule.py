@@ -14,7 +14,7 @@ from ...expression.tensor import Tensor
 from ...schedule.schedule import Schedule
 from ..cost_model import Column, Mask, Steps, all_of
 from ..divisions import even_sizes, fair_sizes, grid, knob_columns, some_sizes
-from ..form import Template, blocks_of
+from ..form import Template, are_whole_tiles, blocks_of, runs_of
 from ..kernel import Operator
 from . import patches
 from .conv2d import Conv2d, Conv2dForm
@@ -219,35 +219,47 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
     runs = height * width if form.skips_columns else np.where(is_whole, 1, height)
     out_runs = np.where(knobs.columns >= spec.out_width, 1, even.rows)  # whole rows are one run
     _, outputs, depth = form.extents
-    runs = np.where(_is_in_groups(form.ways("data"), knobs.depth, depth),
-                    runs, height * width)
     together = np.where(knobs.one_by_one, 1, knobs.blocks)
-    out_runs = np.where(_is_in_groups(form.ways("output"), together, outputs),
-                        out_runs, even.rows * even.columns)
+    runs = even.groups * even.depth / knobs.depth * runs_of(
+        form.ways("data"), knobs.depth, depth, runs, height * width)
+    out_runs = even.groups * even.blocks / together * runs_of(
+        form.ways("output"), together, outputs, out_runs, even.rows * even.columns)
     kept = resident_weights(form, knobs)
     inputs_kept = resident_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
         products=tiles[Buffer.ACC] * even.depth * even.tap_rows * even.tap_columns * spec.planes,
-        vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=even.groups * even.depth * runs,
-        wgt=size[Buffer.WGT], out=form.result_bytes * size[Buffer.OUT],
-        out_runs=even.groups * even.blocks * out_runs,
+        vectors=tiles[Buffer.ACC], inp=size[Buffer.INP], runs=runs,
+        wgt=size[Buffer.WGT], wgt_runs=_weight_runs(form, knobs, even),
+        out=form.result_bytes * size[Buffer.OUT], out_runs=out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
         inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
-        wgt_stays=kept >= pieces * parts, waits=np.asarray(knobs.single_sums, bool),
+        wgt_stays=kept >= pieces * parts,
+        waits=np.asarray(knobs.single_sums, bool) | _fills_queue(form, knobs),
         wgt_ahead=_has_room_ahead(form, knobs))
 
 
-def _is_in_groups(ways: int, blocks: Column, every: int) -> Mask:
-    """Whether blocks that are moved at once are whole tiles of memory; if not, they are moved tile
-    by tile."""
-    return (blocks >= ways) & ((blocks % ways == 0) | (blocks == every))
+def _fills_queue(form: Conv2dForm, knobs: Knobs) -> Mask:
+    """Whether the ALU's instructions of a step do not fit in its queue, so that no other engine
+    gets any until it has begun the last: one for each tile of memory that its blocks are."""
+    ways = form.ways("output")
+    return (ways > 1) & (blocks_of(knobs.blocks, ways) > form.config.queue_depth)
+
+
+def _weight_runs(form: Conv2dForm, knobs: Knobs, even: Knobs) -> Column:
+    """Runs in which the weights of a piece are loaded: one if it has all of each output block."""
+    kernel, blocks = form.spec.kernel, even.groups * even.blocks
+    rows, columns = knobs.taps(kernel)
+    tap_runs = np.where(columns < kernel[1], even.depth * even.tap_rows,
+                        np.where(rows < kernel[0], even.depth, 1))
+    whole = (knobs.depth >= form.extents[2]) & (rows >= kernel[0]) & (columns >= kernel[1])
+    return np.where(whole, _parts(knobs), blocks * tap_runs)
 
 
 def _occupied_blocks(ways: int, blocks: Column, every: int) -> Column:
     """The blocks that take room on the chip: those of whole tiles of memory, if they are moved
     so."""
-    return blocks if ways == 1 else np.where(_is_in_groups(ways, blocks, every),
+    return blocks if ways == 1 else np.where(are_whole_tiles(ways, blocks, every),
                                              -(-blocks // ways) * ways, blocks)
 
 

@@ -17,9 +17,9 @@ from ....isa.memory_timing import MemoryTiming
 from ...expression.expression import Axis
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Column, Mask, load_cycles
+from ..cost_model import ROUND_TRIP, Column, Mask, load_cycles, store_cycles
 from ..divisions import even_sizes, fair_sizes, grid, some_sizes
-from ..form import Template, blocks_of
+from ..form import Template, blocks_of, runs_of
 from ..kernel import Operator
 from . import average, average_schedule
 from .average import AverageForm
@@ -29,10 +29,9 @@ from .pool import LATENCY, Pool, PoolForm, form_of
 
 Result = TypeVar("Result")
 BUFFERS = 2                 # of boxes, used in turn
-STEP_START = 40             # cycles that a step costs beside its work, measured
-ROWS_LATE = 1.06            # by this factor steps of single rows are slower, measured
+STEP_START = 10             # cycles that a step costs beside its work, and each box, measured
 GRIDS = 4                   # sizes of windows that are compared: whole ones, and parts
-CONTENTION = 0.25           # part of the ALU's cycles that loads into its banks wait for it
+CONTENTION = 0.1            # part of the ALU's cycles that loads into its banks wait for it
 
 
 def schedule(form: PoolForm, knobs: Knobs) -> Schedule:
@@ -195,18 +194,28 @@ def estimate(form: PoolForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     rate = config.bus_bytes / memory.cycles_per_beat
     height, width = _loaded_box(form, knobs)
     is_whole = (knobs.columns >= spec.out_shape[1]) & (spec.border(1) == 0)
-    runs = knobs.blocks * np.where(is_whole, 1, height)
-    load = load_cycles(knobs.blocks * height * width * tile / rate, runs, config, memory)
+    runs, out_runs = (
+        runs_of(form.ways(name), knobs.blocks, form.output.shape[1], few, tiles)
+        for name, few, tiles in (("data", np.where(is_whole, 1, height), height * width),
+                                 ("output", np.where(is_whole, 1, knobs.rows),
+                                  knobs.rows * knobs.columns)))
+    load = load_cycles(np.maximum(runs, knobs.blocks * height * width * tile / rate), runs, config,
+                       memory)
+    stored = np.maximum(out_runs, results * tile / rate)
+    steps = count / prod(blocks_of(*each) for each in zip(spec.kernel, knobs.window, strict=True))
     outputs = images * form.output.shape[1] * spec.out_shape[0] * spec.out_shape[1]
-    shared = np.where(_is_in_other_banks(form, knobs), 0, 1)
-    passes = _passes(form, knobs, shared=shared)
+    passes = alu_cycles(form, knobs)
     alu = outputs * passes
-    bus = loaded_boxes(form, knobs) * load + (outputs * tile + _parameter_bytes(form)) / rate
-    ends = load + results * (passes + tile / rate)
-    late = np.where(is_row_by_row(form, knobs), ROWS_LATE, 1)
-    return late * np.maximum(alu, bus) + count * STEP_START + (
-        ends + shared * CONTENTION * np.minimum(alu, bus) if knobs.doubled
+    bus = np.maximum(
+        loaded_boxes(form, knobs) * load + steps * stored + _parameter_bytes(form) / rate,
+        steps * store_cycles(stored, out_runs, config, memory))
+    latency = 2 * memory.read_latency + memory.write_latency + 3 * ROUND_TRIP
+    ends = load + results * (passes + tile / rate) + latency
+    crowded = np.where(_has_banks(form, knobs), 0, 1)
+    cycles: Column = np.maximum(alu, bus) + (steps + count) * STEP_START + (
+        ends + crowded * CONTENTION * np.minimum(alu, bus) if knobs.doubled
         else np.minimum(alu, bus))
+    return cycles
 
 
 def is_row_by_row(form: PoolForm, knobs: Knobs) -> Mask:
@@ -239,7 +248,7 @@ def _parameter_bytes(form: PoolForm) -> int:
 
 def alu_cycles(form: PoolForm, knobs: Knobs) -> Column:
     """Cycles of the ALU for one tile of the output."""
-    return _passes(form, knobs, shared=np.where(_is_in_other_banks(form, knobs), 0, 1))
+    return _passes(form, knobs, shared=_shared_part(form, knobs))
 
 
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
@@ -293,16 +302,35 @@ def _steps_along(form: PoolForm, knobs: Knobs, axis: int) -> tuple[Column, Colum
     return copies, others
 
 
-def _is_in_other_banks(form: PoolForm, knobs: Knobs) -> Mask:
-    """Whether the input lies in other banks than what it is combined with, and both combinations
-    do: the ALU reads two operands in one cycle, and a bank gives one."""
+def _shared_part(form: PoolForm, knobs: Knobs) -> Column:
+    """The part of the operands that lie in a bank with what they are combined with: the ALU reads
+    two operands in one cycle, and a bank gives one. Combined columns are in both combinations."""
     bank = form.config.acc_bank_tiles
     own, loaded = accumulators(form, knobs)
-    columns = 0 if form.columns is None else knobs.blocks * knobs.rows * box(form, knobs)[1]
+    columns = _combined_columns(form, knobs)
     apart = is_row_by_row(form, knobs) & (np.asarray(columns) >= bank)  # tile by tile, a row away
-    groups = (own - columns, loaded, loaded) if form.columns is None else (
-        columns, own - columns + copies(form, knobs) * loaded)      # both combinations have columns
-    return (sum(-(-each // bank) for each in groups) <= form.config.acc_banks) | apart
+    others = copies(form, knobs) * loaded + (0 if form.columns is None else own - columns)
+    alone = own if form.columns is None else columns
+    room = (form.config.acc_banks - blocks_of(alone, bank)) * bank
+    return np.where(apart, 0, np.clip((others - room) / others, 0, 1))
+
+
+def _has_banks(form: PoolForm, knobs: Knobs) -> Mask:
+    """Whether each buffer of the input has banks of its own, so that loads need not wait."""
+    bank = form.config.acc_bank_tiles
+    own, loaded = accumulators(form, knobs)
+    columns = _combined_columns(form, knobs)
+    apart = is_row_by_row(form, knobs) & (np.asarray(columns) >= bank)
+    groups = (own, loaded, loaded) if form.columns is None else (
+        columns, own - columns + copies(form, knobs) * loaded)
+    return (sum(blocks_of(each, bank) for each in groups) <= form.config.acc_banks) | apart
+
+
+def _combined_columns(form: PoolForm, knobs: Knobs) -> Column:
+    """Tiles of columns that are combined before rows are."""
+    if form.columns is None:
+        return 0
+    return knobs.blocks * knobs.rows * box(form, knobs)[1]
 
 
 def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:

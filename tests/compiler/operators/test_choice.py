@@ -22,7 +22,7 @@ from microtron.compiler.operators.convolution import conv2d, conv2d_schedule
 from microtron.compiler.operators.dense import dense, dense_schedule
 from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule, grouped
 from microtron.compiler.operators.elementwise import elementwise, elementwise_schedule
-from microtron.compiler.operators.form import Template
+from microtron.compiler.operators.form import Template, runs_of
 from microtron.compiler.operators.kernel import Options, _forms
 from microtron.compiler.operators.pool import pool, pool_schedule
 from microtron.compiler.operators.work import Work
@@ -127,6 +127,36 @@ def test_no_more_are_tried_than_allowed():
 
 def test_long_programs_are_not_tried_again_and_again():
     assert trial([100, 50], code=choice.INSTRUCTIONS) == (1, [1])
+
+
+def test_long_programs_are_tried_where_the_first_is_far_above_the_bound():
+    far, near = (trial([cycles, 5_000], least=4_000, code=choice.INSTRUCTIONS)
+                 for cycles in (10_000, 5_500))
+    assert far == (2, [1, 2])
+    assert near == (1, [1])
+
+
+def test_an_estimate_that_is_too_low_says_nothing_of_others():
+    assert trial([100, 80], [50, 60])[1] == [1, 2]
+    assert trial([100, 80], [100, 120])[1] == [1]
+
+
+def test_estimates_are_trusted_less_where_the_first_is_far_above_the_bound():
+    assert trial([30_000, 20_000], [30_000, 32_500], least=10_000)[1] == [1, 2]
+    assert trial([11_000, 10_500], [11_000, 11_900], least=10_000)[1] == [1]
+
+
+def test_parts_of_wide_tiles_are_moved_one_by_one():
+    """Of 16 blocks, four in a tile of memory: a run of three for each tile, or ten for a block."""
+    assert runs_of(4, np.array([4, 8, 16, 6, 2]), 16, 3, 10).tolist() == [3, 6, 12, 60, 20]
+
+
+def test_weights_in_many_runs_take_longer_with_few_bursts_in_flight():
+    """Three quarters of the channels of each output block are a run."""
+    form = conv2d.form_of(replace(LAYER, channels_in=16), replace(tiny, reads_in_flight=1))
+    whole, part = (conv2d_schedule._weight_runs(form, knobs, knobs) for knobs in (
+        conv2d_schedule.Knobs(blocks=6, rows=3, columns=8, depth=depth) for depth in (4, 3)))
+    assert (whole, part) == (1, 6)
 
 
 @pytest.mark.parametrize(("least", "tried"), [(99, [1]), (97, [1, 2, 4]), (50, [1, 2, 4])])
