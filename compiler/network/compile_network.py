@@ -25,7 +25,7 @@ from .link_group import Linker
 from .network import AcceleratorStep, HostStep, Network
 from .placement import check_all, place_nodes
 from .tuning.chains import chain_layers
-from .tuning.overlap import choose_overlap
+from .tuning.overlap import overlap_layers
 from .tuning.retune import retune
 
 
@@ -58,8 +58,9 @@ def _link(group: Group, layers: LayerCompiler, linker: Linker) -> AcceleratorSte
     """A group of layers as one program, with the schedules that suit each other."""
     first, last = (layers.graph.title(each.node) for each in (group.layers[0], group.layers[-1]))
     with attributed_to(first if first == last else f"{first} to {last}"):
-        group = choose_overlap(group, layers, linker)
-        group = chain_layers(group, layers, linker)
+        ways = [chain_layers(each, layers, linker)
+                for each in overlap_layers(group, layers, linker)]
+        group = linker.fastest(*ways) if len(ways) > 1 else ways[0]
         group = retune(group, layers.kernels, linker)
         layers.kernels.say(f"joining {len(group.layers)} layers into a program")
         return linker.link(group)

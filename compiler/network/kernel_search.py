@@ -145,15 +145,24 @@ class KernelSearch:
         return None
 
     def alternatives(self, kernel: Kernel, most: int) -> Iterator[Kernel]:
-        """Other schedules of the same form, the most promising first, of `most` that differ."""
+        """Other schedules of the same form, `most` of them: those that were timed alone, the
+        fastest first, and those with the best estimates, which differ."""
         form = kernel.form
         operator = operator_of(form.description)
         if operator.compile is not None:
             return                                  # one of its own, with parts of their own
         ordered = rank_candidates(operator.template, [form], self.timing)
-        for candidate in (ordered[0], *diverse_candidates(ordered, most)):
-            if candidate.knobs != kernel.knobs:
-                yield from self._compile_scheduled(form, candidate.knobs)
+        promising = [each.knobs for each in (ordered[0], *diverse_candidates(ordered, most))]
+        for knobs in [*self._timed_knobs(form), *promising][:most]:
+            if knobs != kernel.knobs:
+                yield from self._compile_scheduled(form, knobs)
+
+    def _timed_knobs(self, form: Form) -> list[object]:
+        """Knobs of a form that were timed alone, the fastest first."""
+        times = {knobs: self.times.get(program_digest(kernel.program))
+                 for (key, knobs), kernel in self.built.items() if key == form.key}
+        return sorted((knobs for knobs, cycles in times.items() if cycles is not None),
+                      key=lambda knobs: times[knobs] or 0)
 
     def whole_kernel(self, kernel: Kernel) -> Iterator[Kernel]:
         """The kernel of one that has half of every scratchpad with all of it, if that is compiled

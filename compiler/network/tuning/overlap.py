@@ -14,18 +14,25 @@ from ..link_group import Linker
 from ..tile_layouts import same_bytes
 
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
+NEARLY = 1.02                   # of the cycles of the fastest way: what follows may change that
 MOST_PAIRS = 8              # that are tried in the whole stream, if it does not take longer than
 LONG = 4 << 20              # cycles; then a pair is tried among its neighbours
 
 
-def choose_overlap(group: Group, layers: LayerCompiler, linker: Linker) -> Group:
-    """The group with the fastest overlap of layers. Without a cost function, nothing changes."""
+def overlap_layers(group: Group, layers: LayerCompiler, linker: Linker) -> list[Group]:
+    """The group with layers that overlap, the fastest way first; another follows if it takes little
+    longer, since results of layers at the same time cannot stay on the chip. Without a cost
+    function, nothing changes."""
     if linker.cost is None:
-        return group
+        return [group]
     paired = pair_neighbours(group, layers, linker)
     if layers.kernels.can_tune(layer.kernel for layer in group.layers):
-        return linker.fastest(paired, halve_layers(group, layers))
-    return paired if paired is group or linker.can_link(paired) else group
+        halved = halve_layers(group, layers)
+        first = linker.fastest(paired, halved)
+        other = halved if first is paired else paired
+        is_close = other.cycles is not None and other.cycles <= NEARLY * linker.cycles(first)
+        return [first, other] if is_close else [first]
+    return [paired if paired is group or linker.can_link(paired) else group]
 
 
 def pair_neighbours(group: Group, layers: LayerCompiler, linker: Linker) -> Group:

@@ -77,6 +77,7 @@ def test_neighbours_at_the_same_time_give_the_same(monkeypatch):
     right = evaluate_all(graph, given)["conv3"]
     alone = compile_network(graph, small)
     monkeypatch.setattr(overlap, "halve_layers", lambda group, layers: group)
+    monkeypatch.setattr(overlap, "NEARLY", 0)
     monkeypatch.setattr(overlap, "WORTH_PAIRING", 2.0)        # try every pair ...
     costs = iter(range(1 << 20, 0, -1))                     # ... and take it
     paired = compile_network(graph, small, cost=lambda program: next(costs))

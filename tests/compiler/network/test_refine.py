@@ -62,6 +62,7 @@ def test_layers_that_run_at_the_same_time_are_tried_too(monkeypatch):
     monkeypatch.setattr(KernelSearch, "alternatives",
                         lambda self, kernel, most: tried.append(kernel) or ())
     monkeypatch.setattr(overlap, "halve_layers", lambda group, layers: group)
+    monkeypatch.setattr(overlap, "NEARLY", 0)
     costs = iter(range(1 << 19, 0, -1))
     network = compile_network(chain(), small, cost=lambda program: next(costs))
     places = list(network.programs[0].labels.values())
@@ -84,6 +85,7 @@ def test_layers_alone_get_all_of_the_scratchpads_again(monkeypatch):
     monkeypatch.setattr(KernelSearch, "alternatives", lambda self, kernel, most: ())
     monkeypatch.setattr(KernelSearch, "whole_kernel", watch)
     monkeypatch.setattr(overlap, "pair_neighbours", lambda group, layers, linker: group)
+    monkeypatch.setattr(overlap, "NEARLY", 0)
     costs = iter(range(1 << 19, 0, -1))
     graph = chain()
     network = compile_network(graph, small, cost=lambda program: next(costs))
