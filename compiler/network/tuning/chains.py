@@ -51,8 +51,8 @@ class Chains:
                 more = self.with_kernels(trial, {link.number: link.kernels[0]})
                 trial = more if self.linker.fits(more) else trial
         found = self.linker.fastest(group, trial)
-        if found is group and trial is not group and (
-                self.linker.cycles(trial) <= NEARLY * self.linker.cycles(group)):
+        if (found is group and trial is not group and trial.cycles is not None
+                and trial.cycles <= NEARLY * self.linker.cycles(group)):
             found = self.linker.fastest(group, self.retune(trial, run))
         if found is group and len(run) > 1:
             for part in (run[:len(run) // 2], run[len(run) // 2:]):
