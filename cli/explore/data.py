@@ -71,7 +71,7 @@ def dataset(
         scheduler: Scheduler = None,
         device: OnDevice = "",
         as_json: AsJson = False) -> None:
-    """Measure layers, or areas or clocks of configurations, for cost models.
+    """Measure layers, areas or clocks for cost models.
 
     Every row is an exact simulation of a layer on a configuration with a schedule and a memory.
     Measurements are added to a store as they are made: a run that was stopped goes on where it
