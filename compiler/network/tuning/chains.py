@@ -13,8 +13,7 @@ from ..layers import LayerCompiler
 from ..link_group import Linker, is_read_outside
 from ..linking.on_chip import can_stay
 from ..linking.on_chip_analysis import is_multiplied, result_of
-
-NEARLY = 1.02               # of the cycles before: other kernels may make it faster yet
+from .overlap import NEARLY
 
 
 @dataclass(frozen=True)

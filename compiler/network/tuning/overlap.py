@@ -14,7 +14,7 @@ from ..link_group import Linker
 from ..tile_layouts import same_bytes
 
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
-NEARLY = 1.02                   # of the cycles of the fastest way: what follows may change that
+NEARLY = 1.02               # of the cycles of the fastest way: what follows may change that
 MOST_PAIRS = 8              # that are tried in the whole stream, if it does not take longer than
 LONG = 4 << 20              # cycles; then a pair is tried among its neighbours
 
