@@ -58,6 +58,8 @@ def build(board: BoardName,
           output: Annotated[Path | None, typer.Option(
               "--output", "-o", metavar="DIR", help="Output folder. [default: "
                                                     "build/BOARD-CONFIG]")] = None,
+          seeds: Annotated[int, typer.Option(
+              metavar="N", help="Place and route with so many seeds, and keep the fastest.")] = 1,
           dry_run: Annotated[bool, typer.Option(
               "--dry-run", help="Only print the steps.")] = False,
           table: TableFile = None,
@@ -80,7 +82,7 @@ def build(board: BoardName,
         make_plan,
         outline,
     )
-    from ..boards.build.plan import build as carry_out
+    from ..boards.build.seeds import build_with_seeds, check_seeds
     from ..boards.facts.catalogue import find_board as known
     from ..isa.config_files import load_config
 
@@ -90,8 +92,9 @@ def build(board: BoardName,
     folder = output or Path("build") / f"{chosen.name}-{Path(name).stem}"
     check_folder(folder)
     plan = make_plan(chosen, load_config(name), name, flow)
+    check_seeds(plan, seeds)
     if dry_run and as_json:
-        expected = expect(plan)
+        expected = expect(plan, seeds)
         typer.echo(json.dumps({"folder": str(folder), "board": chosen.name, "config": name,
                                "expected": None if expected is None else {
                                    "processor_seconds": round(expected.processor_seconds),
@@ -100,10 +103,10 @@ def build(board: BoardName,
                                "writes": list(WRITTEN)}))
         return
     if dry_run:
-        for line in describe(plan, folder):
+        for line in describe(plan, folder, seeds):
             say(line)
         return
-    found = carry_out(plan, folder)
+    found = build_with_seeds(plan, folder, seeds)
     write_table(table, [found], silent=as_json)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "product": plan.build.product, **found}))

@@ -11,7 +11,7 @@ from ..facts import fit
 from ..facts.board import Board
 from ..facts.toml_table import read_toml
 from .flow import Build
-from .steps import Command
+from .steps import Command, Step
 from .tools import NEXTPNR_ECP5, NEXTPNR_GOWIN, NEXTPNR_XILINX
 
 RECORDS = Path(fit.__file__).with_name("builds.toml")
@@ -44,7 +44,7 @@ class Estimate:
         memory = ("" if self.memory_mib is None
                   else f" and {self.memory_mib / 1024:.1f} GiB of memory")
         return (f"about {max(1, round(self.processor_seconds / 60)):,} processor minutes with "
-                f"one route{memory}, by the build of {self.record.board} with "
+                f"{'one route' if self.routes == 1 else f'{self.routes} routes'}{memory}, by the build of {self.record.board} with "
                 f"{self.record.config}; what is done already takes none")
 
 
@@ -53,11 +53,15 @@ def read_records() -> tuple[Record, ...]:
     return tuple(Record(**each) for each in read_toml(RECORDS)["build"])
 
 
-def estimate_build(board: Board, config: Config, build: Build) -> Estimate | None:
+def is_route(step: Step) -> bool:
+    """Whether a step places and routes."""
+    return isinstance(step.work, Command) and step.work.need in ROUTERS
+
+
+def estimate_build(board: Board, config: Config, build: Build, seeds: int = 1) -> Estimate | None:
     """Scale the record with the most similar number of LUTs. None if nothing was built with this
     flow, or nobody knows the area of the configuration."""
-    routes = sum(isinstance(step.work, Command) and step.work.need in ROUTERS
-                 for step in build.steps)
+    routes = seeds * sum(map(is_route, build.steps))
     known = fit.measured_resources(board, config)
     records = [each for each in read_records() if each.flow == board.flow]
     if not routes or known is None or not records:

@@ -61,7 +61,7 @@ def outline(plan: Plan, folder: Path) -> list[PlainData]:
     return found
 
 
-def describe(plan: Plan, folder: Path) -> list[str]:
+def describe(plan: Plan, folder: Path, seeds: int = 1) -> list[str]:
     """The same as text: the folder, and two lines for each step."""
     steps, lines = outline(plan, folder), [f"in {folder}:"]
     for number, step in enumerate(steps, 1):
@@ -69,13 +69,15 @@ def describe(plan: Plan, folder: Path) -> list[str]:
         lines += [f"{number}. {step['name']}: {step['work']}",
                   f"     {made}{f' ({each})' if (each := step['state']) else ''}"]
     lines.append(f"{len(steps) + 1}. write {', '.join(WRITTEN[:-1])} and {WRITTEN[-1]}")
-    expected = expect(plan)
+    if seeds > 1:
+        lines.append(f"with {seeds} seeds of nextpnr; the fastest is kept")
+    expected = expect(plan, seeds)
     return [*lines, f"expected: {expected}"] if expected is not None else lines
 
 
-def expect(plan: Plan) -> Estimate | None:
+def expect(plan: Plan, seeds: int = 1) -> Estimate | None:
     """What the build will take, if something like it was built before."""
-    return estimate_build(plan.board, plan.config, plan.build)
+    return estimate_build(plan.board, plan.config, plan.build, seeds)
 
 
 def _state(step: Step, folder: Path) -> str:
@@ -101,8 +103,9 @@ def check_folder(folder: Path) -> None:
                              "name another with --output") from None
 
 
-def build(plan: Plan, folder: Path) -> dict[str, object]:
-    """Run every step that has not been run, and gather what there is to say about the product."""
+def build(plan: Plan, folder: Path, also: PlainData | None = None) -> dict[str, object]:
+    """Run every step that has not been run, and gather what there is to say about the product;
+    `also` stands in its report."""
     check_folder(folder)
     for need in plan.flow.needs(plan.board):
         if reason := explain_missing(need):
@@ -124,7 +127,8 @@ def build(plan: Plan, folder: Path) -> dict[str, object]:
         placed = read_nextpnr_report(folder / plan.build.timing, plan.flow.name, plan.build.clock,
                                      features, target)
     chosen = _chosen_clock(plan, folder)
-    found = summarize(plan.board, plan.config, plan.config_name, placed, spent, chosen)
+    found = {**summarize(plan.board, plan.config, plan.config_name, placed, spent, chosen),
+             **(also or {})}
     _write_descriptions(plan, folder, found, chosen)
     return found
 

@@ -104,7 +104,7 @@ def table_rows(found: PlainData) -> list[tuple[str, str]]:
         words = "meets" if found["mhz"] >= found["target_mhz"] else "misses"
         rows += [("clock", f"{found['mhz']:.1f} MHz, which {words} the {found['target_mhz']:.0f} "
                            "MHz that it runs at"),
-                 *_margin_rows(found),
+                 *_margin_rows(found), *_seed_rows(found),
                  *((f"too slow: {name}", said)
                    for name, said in found.get("missed_clocks", {}).items()),
                  ("peak", f"{found['peak_gops']:.2f} GOPS")]
@@ -122,3 +122,12 @@ def _margin_rows(found: PlainData) -> list[tuple[str, str]]:
     below = f"{found['margin']:.0%} below the {found['reached_mhz']:.1f} MHz that routing reached"
     said = below if found["margin"] else "none: routing reached it"
     return [("margin", f"{said}; the system runs at {found['system_mhz']:g} MHz")]
+
+
+def _seed_rows(found: PlainData) -> list[tuple[str, str]]:
+    """What each seed came to, if there were several."""
+    if "seeds" not in found:
+        return []
+    said = ", ".join(f"{each['mhz']:.1f}" if "mhz" in each else "not routed"
+                     for each in found["seeds"])
+    return [("seeds", f"{said} MHz; the median is {found['median_mhz']:.1f}")]

@@ -37,6 +37,8 @@ def test_a_result_becomes_a_row(boards):
     *_, row = boards.table({"mine": RESULT}).splitlines()
     assert row == ("| mine | `tiny` | 12,345 | 678 | 9 | 10.5 | 61.2 (runs at 50) | 1,234 | 1.6 "
                    "| – | – | – | 12.35 | – |")
+    *_, row = boards.table({"mine": {**RESULT, "seeds": 3, "median_mhz": 58.04}}).splitlines()
+    assert "| 61.2 (runs at 50); median of 3 seeds 58.0 |" in row
 
 
 def test_the_table_is_put_in_its_place(boards):
@@ -63,6 +65,9 @@ def test_a_build_that_was_made_is_read_and_not_made_again(boards, tmp_path, monk
     (tmp_path / "report.json").write_text(json.dumps(report))
     row = boards.row(boards.report_of(str(tmp_path)))
     assert row == {**RESULT, "board": "ulx3s", "milliseconds": {"KWS": 1.0}}
+    several = {"seeds": [{"seed": 0, "mhz": 61.25}, {"seed": 1, "mhz": 59.0}], "median_mhz": 60.12}
+    row = boards.row({**report, **several})
+    assert (row["seeds"], row["median_mhz"]) == (2, 60.12)
 
 
 def test_a_network_has_a_latency_where_memory_holds_it(boards, monkeypatch):
@@ -78,7 +83,7 @@ def test_a_network_has_a_latency_where_memory_holds_it(boards, monkeypatch):
 
 def test_a_dry_run_says_what_all_builds_will_take(boards, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["build_boards.py", "--dry-run"])
-    monkeypatch.setattr(boards, "build", None)
+    monkeypatch.setattr(boards, "build_with_seeds", None)
     assert boards.main() == 0
     *lines, last = capsys.readouterr().out.splitlines()
     assert [line.partition(" ")[0] for line in lines] == list(boards.BOARDS)

@@ -14,6 +14,7 @@ from microtron.boards.build.constraints import format_lpf
 from microtron.boards.build.flow import Flow
 from microtron.boards.build.plan import Plan, build, describe
 from microtron.boards.build.report import read_nextpnr_report, summarize, table_rows
+from microtron.boards.build.seeds import build_with_seeds
 from microtron.boards.build.steps import Step, Write
 from microtron.boards.build.synthesis import Design
 from microtron.boards.ecp5 import ecp5_flow
@@ -80,6 +81,15 @@ def test_a_row_of_multipliers_becomes_a_bitstream_for_a_board_of_ones_own(mine, 
     check_unpacked(folder)
     assert sum("(done already)" in line for line in describe(plan, folder)) == len(
         plan.build.steps), "nothing would be done again"
+
+    best = build_with_seeds(plan, tmp_path / "best", 2)
+    reached = [each["mhz"] for each in best["seeds"]]
+    assert reached[0] == found["mhz"], "the first is nextpnr's own"
+    assert best["mhz"] == max(reached)
+    assert json.loads((tmp_path / "best" / "report.json").read_text()) == best
+    first, other = ((tmp_path / "best" / f"seed_{seed}" / "design.config").read_text()
+                    for seed in range(2))
+    assert first != other, "another seed, another route"
 
 
 def check_unpacked(folder: Path) -> None:
