@@ -43,8 +43,9 @@ class Estimate:
     def __str__(self) -> str:
         memory = ("" if self.memory_mib is None
                   else f" and {self.memory_mib / 1024:.1f} GiB of memory")
+        routes = "one route" if self.routes == 1 else f"{self.routes} routes"
         return (f"about {max(1, round(self.processor_seconds / 60)):,} processor minutes with "
-                f"{'one route' if self.routes == 1 else f'{self.routes} routes'}{memory}, by the build of {self.record.board} with "
+                f"{routes}{memory}, by the build of {self.record.board} with "
                 f"{self.record.config}; what is done already takes none")
 
 
