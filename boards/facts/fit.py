@@ -9,7 +9,7 @@ from pathlib import Path
 from ...base.checked_values import PlainData
 from ...hw.targets import LANE_MULTIPLIERS, find_target
 from ...isa.config import PRESETS, Config
-from ...isa.instructions import SCRATCHPADS
+from ...isa.instructions import SCRATCHPADS, WINDOW_TAPS
 from .board import RESOURCES, Board
 from .errors import BoardError
 from .toml_table import read_toml
@@ -62,14 +62,23 @@ def _surroundings(board: Board) -> tuple[str, ...]:
 
 
 def count_multipliers(board: Board, config: Config) -> int:
-    """Those of the array, two products in each where the target packs them, and of the ALU's
-    lanes; zero where nobody can tell. What is around the accelerator comes on top."""
+    """Those of the accelerator; zero where nobody can tell. What is around it comes on top."""
     family = TARGET_OF_FLOW.get(board.flow)
     if family is None:
         return 0
-    pairs = packs_pairs(config, family, board.part.resources["dsp"])
-    lanes = LANE_MULTIPLIERS * config.alu_lanes * IN_LARGE_ONE.get(board.flow, 1)
-    return config.macs_per_cycle // (2 if pairs else 1) + lanes
+    return multipliers_of(config, family, board.part.resources["dsp"],
+                          IN_LARGE_ONE.get(board.flow, 1))
+
+
+def multipliers_of(config: Config, family: str, there: int | None = None, in_lane: int = 1) -> int:
+    """Multipliers of the array, two products in each where the target packs them, and of the ALU's
+    lanes, each so many times. Sums of three products have their own where those are packed
+    (hw/gemm/mac_windows.py)."""
+    lanes = in_lane * LANE_MULTIPLIERS * config.alu_lanes
+    if not packs_pairs(config, family, there):
+        return config.macs_per_cycle + lanes
+    windows = WINDOW_TAPS * config.batch * config.depthwise_lanes if config.has_windows else 0
+    return config.macs_per_cycle // 2 + windows + lanes
 
 
 def packs_pairs(config: Config, family: str, multipliers: int | None = None) -> bool:

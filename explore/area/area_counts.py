@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil, log2
 
-from ...boards.facts.fit import packs_pairs
+from ...boards.facts.fit import multipliers_of, packs_pairs
 from ...isa.config import Config
 from ...isa.instructions import SCRATCHPADS, TABLE_WORDS, TABLES, Buffer
 
@@ -16,7 +16,6 @@ BLOCKS = [(32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)]
 BLOCK_SIZE = {"ecp5": 1.0, "xc7": 0.5}
 # What Yosys thinks a block and a LUT RAM of 4 bits × 16 words cost, where it chooses between them.
 BLOCK_COST, LUT_RAM_COST = 128, {"ecp5": 4}
-LANE_MULTIPLIERS = 4        # a lane of the ALU multiplies 32 × 32 bits
 KINDS = ("lut", "register", "dsp", "bram")
 
 
@@ -26,7 +25,7 @@ def area_features(config: Config, family: str,
     multipliers, if this is not the family's largest."""
     logic = _logic(config, family, multipliers)
     return {"lut": logic, "register": logic,
-            "dsp": {"multipliers": _multipliers(config, family, multipliers)},
+            "dsp": {"multipliers": multipliers_of(config, family, multipliers)},
             "bram": {"blocks": _blocks(config, family)}}
 
 
@@ -55,11 +54,6 @@ def _logic(config: Config, family: str, multipliers: int | None) -> dict[str, fl
         "lut rams": sum(_lut_rams(*each) for each in _memories(config)
                         if _is_in_luts(*each, family)),
         "counters": 1 - config.cycles_only, "addresses": config.address_bits / 32}
-
-
-def _multipliers(config: Config, family: str, multipliers: int | None) -> float:
-    pairs = packs_pairs(config, family, multipliers)
-    return config.macs_per_cycle / (2 if pairs else 1) + LANE_MULTIPLIERS * config.alu_lanes
 
 
 def _blocks(config: Config, family: str) -> float:

@@ -134,12 +134,33 @@ def read_areas(paths: Iterable[Path]) -> list[AreaRow]:
 @cache
 def shipped_area_model() -> AreaModel:
     """The model of the syntheses that come with Microtron, and of what boards know of presets."""
-    rows = read_areas([SHIPPED])
-    rows += [AreaRow(PRESETS[name], family, area)
-             for family, called in PRESET_AREAS.items()
-             for name, area in preset_areas(called).items()]
-    return AreaModel({family: _weights([row for row in rows if row.family == family])
-                      for family in FAMILIES}, {})
+    presets = [AreaRow(PRESETS[name], family, area) for family, called in PRESET_AREAS.items()
+               for name, area in preset_areas(called).items()]
+    ecp5 = _weights([row for row in (*read_areas([SHIPPED]), *presets) if row.family == "ecp5"])
+    return AreaModel({"ecp5": ecp5, "xc7": _scaled(
+        ecp5, [row for row in presets if row.family == "xc7"])}, {})
+
+
+def _scaled(known: Mapping[str, Mapping[str, float]],
+            rows: Sequence[AreaRow]) -> dict[str, dict[str, float]]:
+    """Weights for a family of which few designs have been synthesized: those of another, all times
+    the same, and a constant. Four designs do not tell counts apart, and
+    what is large on one family is on the other."""
+    from scipy.optimize import nnls
+
+    found: dict[str, dict[str, float]] = {}
+    for kind, weights in known.items():
+        found[kind] = dict(weights)
+        if "once" not in weights:
+            continue
+        there = [sum(weights[name] * count for name, count in area_features(
+            row.config, row.family)[kind].items()) for row in rows]
+        exact = np.array([row.area[kind] for row in rows])
+        counts = np.array([[1.0, each] for each in there])
+        constant, scale = nnls(counts / exact[:, None], np.ones(len(rows)))[0].tolist()
+        found[kind] = {name: scale * weight + constant * (name == "once")
+                       for name, weight in weights.items()}
+    return found
 
 
 def load_area_model(path: str | PathLike[str]) -> AreaModel:

@@ -105,6 +105,12 @@ def test_pairs_of_products_are_for_parts_that_are_short_of_multipliers():
     assert count_multipliers(find_board("colorlight_i9"), PRESETS["small"]) == 32 + 16
 
 
+def test_windows_have_multipliers_of_their_own_beside_pairs():
+    config = replace(tiny, block_in=32, vector_cycles=2, window_taps=3)
+    assert count_multipliers(find_board("pynq_z2"), config) == 64 + 3 * 4 + 8, "as synthesized"
+    assert count_multipliers(find_board("ulx3s"), config) == 128 + 8, "those of the array"
+
+
 def test_a_bus_that_the_memory_port_of_a_zynq_does_not_have_is_refused_by_whoever_asks():
     with pytest.raises(ConfigError, match="bus_bits is 128, but the memory port"):
         check_fits(find_board("pynq_z2"), replace(tiny, bus_bits=128))
