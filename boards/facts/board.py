@@ -108,7 +108,7 @@ def load_board(path: Path) -> Board:
     """The board that a file describes, under the file's name."""
     if not NAME.fullmatch(path.stem):
         raise BoardError(f"{path}: a board is named by its file, in small letters, digits, - and _")
-    known = ("title", "flow", "part", "cpu", "cpu_mhz", "preset", "load", "clock", "memory",
+    known = ("like", "title", "flow", "part", "cpu", "cpu_mhz", "preset", "load", "clock", "memory",
              "resources", "pins", "routed", "ethernet")
     facts = TomlTable(_read_facts(path), str(path), known)
     routed = facts.inner("routed", PRESETS)
@@ -136,8 +136,8 @@ def _read_facts(path: Path) -> PlainData:
     found = merge_tables(other, {key: table[key] for key in table if key != "like"})
     if found.get("ethernet") is False:
         found.pop("ethernet")
-        found["pins"] = {group: pins for group, pins in found["pins"].items()
-                         if group not in ETHERNET_PINS}
+        groups = TomlTable(found, str(path)).inner("pins").table
+        found["pins"] = {group: groups[group] for group in groups if group not in ETHERNET_PINS}
     return found
 
 

@@ -105,6 +105,8 @@ def test_a_board_that_is_like_another_may_be_off_the_network(tmp_path):
 @pytest.mark.parametrize(("text", "complaint"), [
     ('like = "ulx3"', "mine.toml: like is 'ulx3'; did you mean ulx3s?"),
     ("like = 3", "mine.toml: like is 3, but must be a text"),
+    ('lke = "ulx3s"', "mine.toml: there is no 'lke'; did you mean like?"),
+    ('like = "ecpix5"\nethernet = false\npins = 3', "mine.toml: pins is 3, but must be a table"),
     ('like = "ulx3s"\nmemory = 5', "mine.toml: memory is 5, but must be a table"),
     ('like = "ulx3s"\n[memory]\nrates = 2', "mine.toml: memory: there is no 'rates'; did you"),
 ])
