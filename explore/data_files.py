@@ -17,6 +17,7 @@ from ..runtime.reports.table_files import check_ending, import_parquet
 from .points import PointError, parse_config
 
 LONGEST_FIELD = 1 << 20     # characters
+LARGEST_WEIGHT = 1e30       # of a model; neither infinite nor none at all
 
 
 def read_column(path: Path, name: str) -> list[object]:
@@ -103,6 +104,13 @@ def read_model(path: str | PathLike[str], name: str, version: int) -> tuple[Path
 
 def not_a_model(path: Path, name: str, version: int) -> MicrotronError:
     return MicrotronError(f"{path}: not {_a(name)} of version {version}")
+
+
+def are_weights(given: object) -> bool:
+    """Whether these are finite numbers by name."""
+    return isinstance(given, dict) and all(
+        isinstance(each, float | int) and not isinstance(each, bool) and abs(each) < LARGEST_WEIGHT
+        for each in given.values())
 
 
 def _a(name: str) -> str:

@@ -19,7 +19,7 @@ from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...boards.facts.fit import preset_areas
 from ...isa.config import PRESETS, Config
-from ..data_files import not_a_model, read_measured, read_model
+from ..data_files import are_weights, not_a_model, read_measured, read_model
 from ..points import AREA, FAMILIES
 from ..validation import Errors, errors_of
 from .area_counts import KINDS, area_features
@@ -174,6 +174,4 @@ def load_area_model(path: str | PathLike[str]) -> AreaModel:
 def _are_weights(given: object) -> bool:
     return isinstance(given, dict) and bool(given) and all(
         family in FAMILIES and isinstance(kinds, dict) and kinds.keys() == set(KINDS) and all(
-            isinstance(names, dict) and all(isinstance(value, float | int)
-                                            for value in names.values())
-            for names in kinds.values()) for family, kinds in given.items())
+            are_weights(names) for names in kinds.values()) for family, kinds in given.items())

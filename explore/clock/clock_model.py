@@ -23,7 +23,7 @@ from ...base.checked_values import quote
 from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ..area.area_model import shipped_area_model
-from ..data_files import not_a_model, read_measured, read_model
+from ..data_files import are_weights, not_a_model, read_measured, read_model
 from ..points import CLOCK, CLOCK_FAMILIES
 from ..validation import Floats, errors_of, spearman
 
@@ -207,6 +207,5 @@ def load_clock_model(path: str | PathLike[str]) -> ClockModel:
 
 def _are_weights(given: object) -> bool:
     return isinstance(given, dict) and bool(given) and all(
-        family in CLOCK_FAMILIES and isinstance(names, dict) and ONCE in names and all(
-            isinstance(value, float | int) for value in names.values())
+        family in CLOCK_FAMILIES and are_weights(names) and ONCE in names
         for family, names in given.items())

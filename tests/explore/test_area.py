@@ -1,6 +1,7 @@
 """Areas: units are cut out alike, synthesized once, and what they add up to can be learned."""
 
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -237,6 +238,9 @@ def test_blocks_and_multipliers_are_those_of_every_synthesis():
     ("{}", "not an area model"), ("nothing", "not JSON"),
     (json.dumps({"format": "microtron area model", "version": 1, "weights": {"ecp5": {}}}),
      "not an area model"),
+    *((json.dumps({"format": "microtron area model", "version": 1, "weights": {
+        "ecp5": {kind: {"once": weight} for kind in KINDS}}}), "not an area model")
+      for weight in (math.nan, math.inf, 10 ** 400, True, "1")),
 ])
 def test_a_file_that_is_no_model_is_refused(tmp_path, text, message):
     path = tmp_path / "model.json"

@@ -230,6 +230,8 @@ def test_the_command_fits_a_model_and_says_what_it_is_worth(tmp_path):
     ("{}", "not a clock model of version 1"), ("nothing", "not a clock model: it is not JSON"),
     (json.dumps({"format": "microtron clock model", "version": 1, "weights": {"ecp5": {}}}),
      "not a clock model"),
+    (json.dumps({"format": "microtron clock model", "version": 1, "weights": {"ecp5": {
+        "once": float("nan")}}}), "not a clock model"),
     (json.dumps({"format": "microtron area model", "version": 1}), "not a clock model"),
 ])
 def test_a_file_that_is_no_model_is_refused(tmp_path, text, message):
