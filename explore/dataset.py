@@ -208,14 +208,12 @@ def _scalar(value: object) -> object:
 
 def parse_budget(text: str) -> tuple[int | None, float | None]:
     """Points and seconds, as in `5000`, `30min` or `5000,30min`."""
-    points, seconds = None, None
-    for part in filter(None, text.split(",")):
-        number = part.removesuffix("min")
-        if not number.isascii() or not number.isdigit() or not 1 <= int(number[:12]) < 10 ** 9:
+    found: dict[bool, int] = {}         # by whether it is minutes
+    for part in text.split(","):
+        number, in_minutes = part.removesuffix("min"), part.endswith("min")
+        if in_minutes in found or not number.isascii() or not number.isdigit() or not (
+                1 <= int(number[:12]) < 10 ** 9):
             raise MicrotronError(f"budget is {quote(text)}, but must be points, minutes or both, "
                                  f"as in 5000,30min")
-        if part.endswith("min"):
-            seconds = 60.0 * int(number)
-        else:
-            points = int(number)
-    return points, seconds
+        found[in_minutes] = int(number)
+    return found.get(False), 60.0 * found[True] if True in found else None

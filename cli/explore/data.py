@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
     from ...compiler.operators.description import Description
     from ...explore.dataset import Design
 
+MOST_SEED = (1 << 32) - 1       # that all generators of random numbers take
 StoreFile = Annotated[Path | None, typer.Option(
     "--records", metavar="FILE", help="Store of measurements: nothing in it is measured again. "
                                       "[default: the output with .records]")]
 Budget = Annotated[str, typer.Option(
     metavar="POINTS,MIN", help="Stop after so many points, minutes or both: 5000, 30min or "
                                "5000,30min.")]
-Seed = Annotated[int, typer.Option(help="Another seed draws other samples.")]
+Seed = Annotated[int, typer.Option(
+    min=0, max=MOST_SEED, help="Another seed draws other samples.")]
 Workers = Annotated[int, typer.Option(
     min=1, max=256, help="Processes that measure: a local Dask cluster if there are several.")]
 Scheduler = Annotated[str | None, typer.Option(
@@ -29,6 +32,8 @@ Scheduler = Annotated[str | None, typer.Option(
 OnDevice = Annotated[str, typer.Option(
     "--device", metavar="DEVICE", help="Measure layers on rtl or board:NAME@ADDRESS, or, with a "
                                        "scheduler, on workers that have board:NAME.")]
+
+SCHEDULES, DESIGN = 4, "sobol"  # unless others are given
 
 
 def dataset(
@@ -49,12 +54,13 @@ def dataset(
             min=0, max=100_000, help="Sample so many configurations. [default: 256 unless others "
                                      "are given]", show_default=False)] = 0,
         schedules: Annotated[int, typer.Option(
-            min=1, max=10_000, help="Schedules of each layer on each configuration.")] = 4,
+            min=1, max=10_000, help="Schedules of each layer on each configuration.",
+        )] = SCHEDULES,
         memories: Annotated[int, typer.Option(
             min=1, max=1000, help="Memories for each schedule: the reference system, and samples.",
         )] = 1,
         design: Annotated[str, typer.Option(
-            help="How samples are drawn: sobol or lhs (Latin hypercube).")] = "sobol",
+            help="How samples are drawn: sobol or lhs (Latin hypercube).")] = DESIGN,
         areas: Annotated[list[str] | None, typer.Option(
             "--area", metavar="FAMILY", help="Synthesize configurations for ecp5 or xc7 instead of "
                                              "simulating layers on them; may be given several "
@@ -79,6 +85,7 @@ def dataset(
 
     Example: microtron dataset data.parquet --budget 500,10min
     """
+    from ...base.atomic_files import check_folder
     from ...base.progress import report_progress
     from ...explore.dataset import collect, parse_budget, rows_of
     from ...explore.distributed.pool import open_pool
@@ -87,15 +94,18 @@ def dataset(
     from .hardware_data import Request, measure_areas, measure_clocks
 
     check_ending(output)
+    check_folder(output)
     points, seconds = parse_budget(budget)
     records = store or output.with_suffix(".records")
     if areas or clock is not None:
         if areas and clock is not None:
             raise MicrotronError("--area and --clock are two tables: leave out one of them")
-        if networks or lists or random_layers:
-            raise MicrotronError(f"{'--area synthesizes' if areas else '--clock routes'} "
-                                 f"configurations: leave out --network, --layers and "
-                                 f"--random-layers")
+        _refuse_options("--area synthesizes" if areas is not None else "--clock routes", {
+            "--network": networks, "--layers": lists, "--random-layers": random_layers,
+            "--schedules": schedules != SCHEDULES, "--memories": memories != 1,
+            "--workers": workers != 1, "--scheduler": scheduler, "--device": device,
+            **({} if areas is None else {"--design": design != DESIGN, "--seed": seed != 0,
+                                         "--seeds": seeds != 1})})
         asked = Request(output, records, configs or [], random_configs, points, seconds, as_json)
         if clock is None:
             measure_areas(asked, areas or [])
@@ -126,6 +136,13 @@ def dataset(
     else:
         say(f"{output}: {found['rows']} rows of {found['configurations']} configurations and "
             f"{found['layers']} layers; {done.measured} measured now in {done.seconds:.0f} s")
+
+
+def _refuse_options(who: str, given: Mapping[str, object]) -> None:
+    """Refuse options that measurements of configurations alone would not heed."""
+    names = [name for name, value in given.items() if value]
+    if names:
+        raise MicrotronError(f"{who} configurations: leave out {', '.join(names)}")
 
 
 def _design(networks: list[Path] | None, lists: list[Path] | None, random_layers: int,

@@ -264,7 +264,7 @@ def test_a_row_that_cannot_be_is_named(tmp_path, column, value, message):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--area", "ecp6"), "--area is 'ecp6', but must be one of ecp5, xc7 (did you mean ecp5?)"),
-    (("--area", "xc7", "--random-layers", "4"), "leave out --network"),
+    (("--area", "xc7", "--random-layers", "4"), "leave out --random-layers"),
 ])
 def test_the_command_refuses_bad_input_in_one_line(tmp_path, arguments, message):
     assert message in bad("dataset", str(tmp_path / "a.csv"), *arguments)

@@ -134,7 +134,8 @@ def test_a_budget_is_points_minutes_or_both(text, found):
     assert parse_budget(text) == found
 
 
-@pytest.mark.parametrize("text", ["x", "5 min", "-3", "0", "1e3", "5min3", "²", "9" * 400])
+@pytest.mark.parametrize("text", ["x", "5 min", "-3", "0", "1e3", "5min3", "²", "9" * 400,
+                                  "", ",", "5,", "5,6", "5min,6min"])
 def test_a_budget_that_is_none_is_refused(text):
     with pytest.raises(MicrotronError, match=r"budget is .*, but must be points"):
         parse_budget(text)
@@ -164,6 +165,12 @@ def test_the_command_writes_a_table_and_goes_on_from_its_records(tmp_path):
     (["dataset", "d.csv", "--layers", "none.json"], "none.json: cannot be read"),
     (["dataset", "d.csv", "--layers", "bad.json"], "bad.json: layer 1: dense: rows is 0"),
     (["dataset", "d.csv", "--config", "bases"], "bases"),
+    (["dataset", "no/d.csv", "--records", "d.records"], "no/d.csv: cannot be written: there is no"),
+    (["dataset", "d.csv", "--seed", "-1"], "--seed': Input should be greater than or equal to 0"),
+    (["dataset", "d.csv", "--area", "ecp5", "--schedules", "7", "--seed", "3"],
+     "--area synthesizes configurations: leave out --schedules, --seed"),
+    (["dataset", "d.csv", "--clock", "ecp5", "--layers", "l.json", "--workers", "2"],
+     "--clock routes configurations: leave out --layers, --workers"),
     (["records", "none"], "none: cannot be read: no such file"),
     (["records", "bad.json"], "bad.json: not a store of records"),
 ])
