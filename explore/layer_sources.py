@@ -46,7 +46,7 @@ def can_schedule(layer: Description) -> bool:
 
 
 def read_layers(path: Path) -> list[Description]:
-    """The layers of a list."""
+    """The layers of a list, as often as it has them."""
     try:
         given = json.loads(read_text(path))
     except OSError as error:
@@ -57,7 +57,7 @@ def read_layers(path: Path) -> list[Description]:
         raise MicrotronError(f"{path}: {quote(given)} must be an array of 1 to {MOST_LAYERS} "
                              f"descriptions of layers")
     try:
-        found = distinct(parse_layer(each, f"layer {number}") for number, each in enumerate(given))
+        found = [parse_layer(each, f"layer {number}") for number, each in enumerate(given)]
     except PointError as error:
         raise MicrotronError(f"{path}: {error}") from None
     for layer in found:

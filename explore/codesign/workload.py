@@ -150,10 +150,10 @@ def measure_network(asked: NetworkQuestion) -> Iterator[tuple[NetworkQuestion, J
         raise MicrotronError(f"{path} on {platform.node()} is another file than the one that was "
                              f"read first: workers need the networks at the same place")
     config, memory, cost = asked.config, asked.memory, SimulatedCost(asked.memory)
+    compile_layer = cache(lambda layer: compile_op(layer, config, cost=cost, memory=memory).program)
     try:
-        programs = [compile_op(layer, config, cost=cost, memory=memory).program
-                    for layer in read_layers(path)] if is_layer_list(path) else (
-                        _compile(path, config, memory).programs)
+        programs = [*map(compile_layer, read_layers(path))] if is_layer_list(path) else (
+            _compile(path, config, memory).programs)
     except CompileError as error:
         yield asked, {"error": str(error)}
     else:

@@ -120,12 +120,13 @@ def test_what_a_part_has_no_room_for_is_named(areas):
 
 
 def test_a_list_of_layers_takes_what_its_layers_take(tmp_path):
-    layers = [{"operator": "dense", "rows": 1, "inputs": 24, "outputs": width} for width in (8, 40)]
+    layers = [{"operator": "dense", "rows": 1, "inputs": 24, "outputs": width}
+              for width in (8, 40, 8)]
     path = tmp_path / "layers.json"
     path.write_text(json.dumps(layers))
     config, memory = PRESETS["tiny"], MemoryTiming()
     [task] = read_tasks([path], [], config, memory)
-    assert len(task.streams) == 2
+    assert len(task.streams) == 3               # one of them twice
     alone = [simulate(compile_op(layer.spec, config).program).cycles
              for layer, in task.streams]
     with Records(tmp_path / "r") as records:
