@@ -17,9 +17,10 @@ from ..operators.depthwise.conv_separable import ConvSeparable
 from ..operators.description import Description
 from ..operators.elementwise.lanewise import Lanewise
 from ..operators.form import FormKey
-from ..operators.kernel import OUTPUT, Kernel
+from ..operators.kernel import Kernel
 from ..operators.layout import Layout, largest_block
 from ..operators.packing import check_operands
+from ..operators.segment_sizes import OUTPUT
 from .kernel_search import KernelSearch
 from .task import Task
 from .tile_layouts import cover_layout, natural_layout, positions, same_bytes

@@ -23,6 +23,7 @@ from ...isa.program import Program
 from ..errors import CompileError
 from .cost_model import Column
 from .form import FormT, KnobsT, Template
+from .segment_sizes import check_sizes, fits_segments
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -108,7 +109,10 @@ def columns_of(template: Template[FormT, KnobsT], form: FormT) -> KnobsT | None:
 
 
 def _fitting_grids(template: Template[FormT, KnobsT], form: FormT) -> Iterator[KnobsT]:
-    """The candidates of each grid of which something fits."""
+    """The candidates of each grid of which something fits; none of a form whose tensors no segment
+    holds, which may have more of them than the machine has memory."""
+    if not fits_segments(form):
+        return
     for knobs in template.grids(form):
         fitting = np.asarray(template.fits(form, knobs))
         if fitting.any():
@@ -171,6 +175,7 @@ def rank_candidates(template: Template[FormT, KnobsT], forms: Iterable[FormT],
             expected = max(least, float(cycles.min()) * form.handicap)
             hopeless = expected if hopeless is None else min(hopeless, expected)
     if not found:
+        check_sizes(form)
         raise CompileError(_too_small(template, form))
     found.sort(key=lambda candidate: candidate.estimate)
     return [*found[:LOOKED_AT], *first_of_forms(found, found[:LOOKED_AT])]

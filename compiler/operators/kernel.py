@@ -8,25 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from math import prod
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
-from ...isa.program import SEGMENT_BYTES_LIMIT, Program
+from ...isa.program import Program
 from ..errors import CompileError
 from .choice import Candidate, Cost, check_knobs, fastest, rank_candidates
-from .description import Description, Epilogue
-from .form import ACCUMULATOR_BYTES, Form, FormKey, FormT, KnobsT, Template
+from .description import Description
+from .form import Form, FormKey, FormT, KnobsT, Template
 from .packing import Array, check_operands
 from .program_cache import cached_program
+from .segment_sizes import OUTPUT, check_sizes
 
 if TYPE_CHECKING:
     from ..nest.nest import Nest
 
-OUTPUT = "output"           # what programs call their result
 REMEMBERED = 64             # descriptions whose forms are kept
 
 
@@ -140,17 +139,6 @@ def _fitting(form: Form, spec: Description, config: Config) -> Any:
     if form.config != config:
         raise CompileError("form is for another configuration than the one that is asked for")
     return form
-
-
-def check_sizes(form: Form) -> None:
-    """Refuse tensors that are too large for a segment, before anything is compiled."""
-    for name, shape in form.shapes.items():
-        wide = name == "parameters" or (
-            name == OUTPUT and isinstance(form.spec, Epilogue) and form.spec.wide)
-        size = prod(shape) * (ACCUMULATOR_BYTES if wide else 1)
-        if size > SEGMENT_BYTES_LIMIT:
-            raise CompileError(f"{form.spec.operator}: {name} takes {size} bytes in tiles, but a "
-                               f"segment has at most {SEGMENT_BYTES_LIMIT}")
 
 
 def best_kernel(template: Template[FormT, KnobsT], forms: list[FormT], options: Options) -> Kernel:

@@ -37,7 +37,6 @@ from ..kernel import (
     Options,
     best_kernel,
     build_nest,
-    check_sizes,
 )
 from ..layout import Layout, interleaves, memory_block, tile_images, wide_tiles
 from ..packing import (
@@ -53,6 +52,7 @@ from ..packing import (
     weights_in_dram,
 )
 from ..program_cache import cached_program
+from ..segment_sizes import check_sizes
 from ..work import Work, parameter_bytes, weight_bytes
 from . import all_phases, conv2d
 from .all_phases import AllPhasesForm, Side

@@ -34,11 +34,11 @@ from ..kernel import (
     Options,
     best_kernel,
     build_nest,
-    check_sizes,
 )
 from ..layout import Layout
 from ..packing import Array, Operand, parameter_operands
 from ..program_cache import cached_program
+from ..segment_sizes import check_sizes
 from ..work import Work
 from .depthwise import Depthwise, DepthwiseForm, form_of
 from .depthwise_schedule import TEMPLATE

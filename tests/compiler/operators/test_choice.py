@@ -229,6 +229,7 @@ class Way:
     config: Config = base
     spec: conv2d.Conv2d = LAYER
     looked_at: list[str] = field(default_factory=list, compare=False)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def work(self):

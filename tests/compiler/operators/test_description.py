@@ -10,7 +10,7 @@ import pytest
 
 import microtron
 from microtron.base.errors import MicrotronError
-from microtron.compiler.compile import bound_of, compile_op
+from microtron.compiler.compile import bound_of, compile_op, schedules_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.operators.catalogue import OPERATORS, operator_of, register
 from microtron.compiler.operators.convolution.conv2d import Conv2d
@@ -28,6 +28,7 @@ from microtron.compiler.operators.elementwise.elementwise import Elementwise, Op
 from microtron.compiler.operators.kernel import Operator
 from microtron.compiler.operators.pool.conv_global_average import AveragedConv2d
 from microtron.compiler.operators.pool.pool import Kind, Pool
+from microtron.explore.layer_sources import can_schedule
 from microtron.isa.arithmetic import scale
 from microtron.isa.config import tiny
 from microtron.isa.instructions import Rounding
@@ -171,7 +172,8 @@ def test_fields_that_do_not_go_together_are_refused(kind, more, message):
 def test_tensors_that_no_segment_holds_are_refused_before_compiling(description):
     with pytest.raises(CompileError, match=r"takes \d+ bytes in tiles, but a segment has at most"):
         compile_op(description, "base")
-
+    if can_schedule(description):           # there would be more schedules than fit in memory
+        assert not [*schedules_of(description, "base")]
 
 SCARCE = {"uop_bytes": 16, "inp_bytes": 8, "wgt_bytes": 32, "acc_bytes": 64, "out_bytes": 8}
 
