@@ -38,6 +38,13 @@ def write_text(text: str, output: Path | None = None) -> None:
         write_atomically(output, text.encode())
 
 
+def name_beside(path: Path, ending: str) -> Path:
+    """The file beside another one that has its name, with this ending."""
+    if not path.name:
+        raise MicrotronError(f"{path} is a folder, but must be a file")
+    return path.with_name(f"{path.stem}{ending}")
+
+
 def tensor_files(option: str, given: list[str] | None) -> dict[str, Path]:
     """Tensors and their files, as the option names them: c=c.npy."""
     found: dict[str, Path] = {}

@@ -11,7 +11,7 @@ import typer
 
 from ..base.errors import MicrotronError
 from .boards import BoardName
-from .files import AsJson, check_distinct, say, write_table
+from .files import AsJson, check_distinct, name_beside, say, write_table
 from .frames import FrameOptions
 from .model import ModelFile, check_readable, is_model, open_model
 from .options import ModelConfig, ModelInputs, ModelShapes, ModelStates, ModelValues
@@ -48,7 +48,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
     chosen = board_of(board)
     _check_soft(chosen)
     check_readable(model)
-    target = output or model.with_suffix(".elf")
+    target = output or name_beside(model, ".elf")
     if target.suffix != ".elf":
         raise MicrotronError(f"{target}: firmware is an .elf file, with a .bin file beside it")
     fixed = ModelInputs(shapes, values, states=states)
@@ -59,7 +59,7 @@ def firmware(model: ModelFile, board: BoardName, name: ModelConfig = "",
         network = open_model(model, name or chosen.preset, fixed, memory)
     with report_progress(f"building firmware for {chosen.name}"):
         image = build_image(network, chosen)
-    binary = target.with_suffix(".bin")
+    binary = name_beside(target, ".bin")
     write_together({target: image.elf, binary: image.content})
     if as_json:
         typer.echo(json.dumps({"elf": str(target), "image": str(binary),

@@ -19,7 +19,7 @@ from .explore.codesign import explore
 from .explore.cost import fit
 from .explore.data import dataset, records
 from .explore.tuning import tune
-from .files import AsJson, ProgramFile, check_table, say, write_table, write_text
+from .files import AsJson, ProgramFile, check_table, name_beside, say, write_table, write_text
 from .firmware import firmware
 from .kernel import add_operators, kernels
 from .machine.completion import completion
@@ -79,7 +79,7 @@ def asm(source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Assembly 
     if tokens:
         from ..isa.verification.derive_tokens import with_tokens
         program = with_tokens(program)
-    target = output or source.with_suffix(".mt")
+    target = output or name_beside(source, ".mt")
     save_program(program, target)
     say(f"{target}: {len(program.code)} instructions, {len(program.segments)} segments")
 

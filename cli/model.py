@@ -16,6 +16,7 @@ from .files import (
     check_report,
     check_table,
     dump_passes,
+    name_beside,
     say,
     write_inspections,
     write_table,
@@ -114,7 +115,7 @@ def compile_(
     _check_is_file_of_model(model)
     from ..base.atomic_files import check_folder
     from ..base.progress import report_progress
-    target = output or (None if parts else model.with_suffix(".mt"))
+    target = output or (None if parts else name_beside(model, ".mt"))
     if target is not None:
         check_folder(target)
     with dump_passes(dump, silent=as_json) as graphs:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import MicrotronError
-from .files import AsJson, check_report, check_table, say, write_inspections, write_table
+from .files import (
+    AsJson,
+    check_report,
+    check_table,
+    name_beside,
+    say,
+    write_inspections,
+    write_table,
+)
 from .options import ModelInputs, ModelShapes, ModelValues, ReportFile, TableFile
 
 if TYPE_CHECKING:
@@ -76,7 +84,7 @@ def quantize(
                                "keep_float": keep_float or (), "max_loss": max_loss}
     if techniques is not None:
         options["techniques"] = [each for each in techniques.split(",") if each]
-    target = output or model.with_name(f"{model.stem}_int8.onnx")
+    target = output or name_beside(model, "_int8.onnx")
     if target.suffix != ".onnx":
         raise MicrotronError(f"--output is {target}, but must be an .onnx file")
     from ..base.atomic_files import check_folder

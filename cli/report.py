@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .files import check_report, write_inspections
+from .files import check_report, name_beside, write_inspections
 from .model import check_unused, is_image_of_model, is_model, open_model, timing_of
 from .options import Limit, Memory, ModelInputs, ModelShapes, ModelStates, ModelValues
 from .quantization import Preprocess, RandomData, SampleData
@@ -47,7 +47,7 @@ def report(models: Annotated[list[Path], typer.Argument(
 
     Example: microtron report model.onnx --config base --config small -o comparison.html
     """
-    target = output or models[0].with_suffix(".html")
+    target = output or name_beside(models[0], ".html")
     check_report(target)
     chosen, memory = board_and_memory(board, memory)
     fixed = ModelInputs(shapes, values, data, random_data, preprocess, states)

@@ -126,7 +126,7 @@ def load_cost_model(path: str | PathLike[str]) -> CostModel:
 
 
 def schema_path(path: Path) -> Path:
-    return path.with_suffix(".schema.json")
+    return path.parent / f"{path.stem}.schema.json"
 
 
 REQUIRED = {"format": str, "version": int, "target": str, "features": list, "sha256": str}

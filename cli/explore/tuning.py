@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...base.errors import MicrotronError
-from ..files import AsJson, check_report, check_table, say, write_inspections, write_table
+from ..files import (
+    AsJson,
+    check_report,
+    check_table,
+    name_beside,
+    say,
+    write_inspections,
+    write_table,
+)
 from ..options import Memory, ReportFile, TableFile
 from .data import OnDevice, Scheduler, Seed, StoreFile, Workers
 
@@ -66,7 +74,7 @@ def tune(
     from ...isa.memory_timing import MemoryTiming as Timing
     from ..model import check_readable, timing_of
 
-    target = output or model.with_suffix(".schedules.json")
+    target = output or name_beside(model, ".schedules.json")
     if target.suffix != ".json":
         raise MicrotronError(f"--output is {target}, but must be a .json file")
     check_report(report)

@@ -251,3 +251,13 @@ def test_text_without_end_is_refused(arguments, tmp_path, monkeypatch):
     for name in ("endless.asm", "endless.toml", "endless.json"):
         (tmp_path / name).symlink_to("/dev/zero")
     assert "cannot be read: it has more than 1,048,576 characters" in bad(*arguments, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [
+    ("compile",), ("quantize",), ("report",), ("tune",), ("asm",), ("firmware", "--board", "ulx3s"),
+    ("tune", "model.onnx", "--cost-model")])
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_path_without_a_name_is_refused_in_one_line(tmp_path, arguments, path):
+    """As an empty variable of a script gives it."""
+    (tmp_path / "model.onnx").write_bytes(b"")
+    bad(*arguments, path, cwd=tmp_path)
