@@ -43,7 +43,7 @@ BURST_BEATS = 64            # the hardware's have at most 4096 bytes, too
 
 def check_limit(limit: int | None, default: int = DEFAULT_CYCLES) -> int:
     """The given limit, checked, or the default."""
-    return default if limit is None else check_positive("limit", limit)
+    return default if limit is None else min(check_positive("limit", limit), MOST)
 
 
 def cycle_limit(program: Program, timing: MemoryTiming, limit: int | None,

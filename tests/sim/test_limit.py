@@ -86,6 +86,10 @@ def test_numpy_s_integers_are_integers():
     assert check_limit(None, 9) == 9
 
 
+def test_a_limit_that_nothing_reaches_is_none():
+    assert simulate(COPY, limit=10 ** 30) == simulate(COPY)
+
+
 def test_a_sum_may_have_more_bits_than_a_word():
     assert total(np.array([2**64 - 1] * 3, np.uint64)) == 3 * (2**64 - 1)
     assert total(np.array([2**52, 2**52 - 1], np.uint64)) == 2**53 - 1
