@@ -186,11 +186,19 @@ def _saturate_to_8_bits(values: npt.NDArray[np.int64]) -> Lanes:
     return lanes
 
 
+def _integers(name: str, given: npt.ArrayLike) -> Scales:
+    """Integers as 64 bits. Real numbers are refused: they would lose their fractions in silence."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "iu" and values.size:
+        raise MicrotronError(f"{name} has numbers of type {values.dtype}, but must have integers")
+    return values.astype(np.int64, copy=False)
+
+
 @check_keywords
 def requantize_array(value: npt.ArrayLike, bias: npt.ArrayLike, multiplier: npt.ArrayLike,
                      shift: npt.ArrayLike, *, zero_point: int = 0, low: int = -128,
                      high: int = 127, rounding: int = TWICE) -> npt.NDArray[np.int8]:
     """`requantize` on arrays that broadcast."""
-    biased = (np.asarray(value, np.int64) + np.asarray(bias, np.int64)).astype(np.int32)
+    biased = (_integers("value", value) + _integers("bias", bias)).astype(np.int32)
     scaled = scale_array(biased, multiplier, shift, rounding).astype(np.int64)
     return np.clip(scaled + zero_point, low, high).astype(np.int8)

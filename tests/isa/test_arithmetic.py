@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from microtron.base.errors import MicrotronError
 from microtron.isa.arithmetic import (
     INT32_HIGH,
     INT32_LOW,
@@ -275,3 +276,9 @@ def test_only_a_move_has_no_left_operand():
     for op in AluOp:
         results = {alu(op, left, 3) for left in (-100, 0, 7, 100)}
         assert (len(results) > 1) == op.reads_left, op
+
+
+@pytest.mark.parametrize("value", [[5.5], "x", [True], None])
+def test_only_integers_are_requantized(value):
+    with pytest.raises(MicrotronError, match=r"value has numbers of type .*, but must have"):
+        requantize_array(value, 0, 1, 0)
