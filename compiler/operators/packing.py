@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base import arrays
+from ...base.argument_checks import check_type
 from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scales
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, TABLE_ENTRIES
@@ -94,6 +95,7 @@ def check_operands(operands: tuple[Operand, ...], given: Mapping[str, npt.ArrayL
                                                                                               Array]:
     """All operands of an operator by name. `scale` may stand for multiplier and shift, and there
     need not be a bias."""
+    check_type("inputs", given, Mapping, "a mapping from operands' names to their values")
     values = dict(given)
     names = [each.name for each in operands]
     if "multiplier" in names:

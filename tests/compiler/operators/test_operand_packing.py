@@ -218,3 +218,9 @@ def test_values_are_never_converted_to_fit():
         operand.check([1.0, 2.0])
     with pytest.raises(CompileError, match=re.escape("x[1] is 3, but must be from 0 to 2")):
         integers("x", [1, 3], (0, 2))
+
+
+@pytest.mark.parametrize("inputs", [None, 5, "data"])
+def test_operands_come_by_name(kernel, inputs):
+    with pytest.raises(MicrotronError, match=r"inputs is .*, but must be a mapping from operands'"):
+        kernel.pack(inputs)
