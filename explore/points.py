@@ -123,8 +123,9 @@ def parse_layer(given: object, place: str = "layer") -> Description:
 
 
 def parse_config(given: object, place: str = "config") -> Config:
+    values = _integers(place, given)
     try:
-        return Config(**_integers(place, given))
+        return Config(**values)
     except MicrotronError as error:
         raise PointError(f"{place}: {error}") from None
 

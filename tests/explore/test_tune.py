@@ -206,6 +206,8 @@ def test_a_schedule_that_is_given_is_used_or_refused(tuned, layers):
     (lambda text: text.replace('"acc_banks": 4', '"acc_banks": 2'),
      "s.json: its schedules are for another configuration"),
     (lambda text: text.replace('"acc_banks": 4', '"acc_banks": 3'), "acc_banks is 3"),
+    (lambda text: text.replace('"acc_banks": 4', '"acc_banks": 4.0'),
+     r"s.json: config: acc_banks is 4.0, but"),
     (lambda text: text.replace('"form": 0', '"form": 9', 1), r"layer \d: .*form is 9"),
     (lambda text: text.replace('"form"', '"from"', 1), r"layer 0 is .*, but must have"),
     (lambda text: text.replace('"operator": "', '"operator": "x', 1), "layer 0: operator is 'x"),
