@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
+from ..operators.kernel import KernelKey
 from ..operators.layout import Layout
 from .axis_views import MOVES
 from .layers import CompiledLayer, LayerCompiler, Misfit
 from .network import AcceleratorStep, Decision, Where
 from .tensor_views import View, view_of
+
+StreamKey: TypeAlias = tuple[tuple[str, KernelKey, bool, bool], ...]    # node, kernel, how it runs
 
 
 @dataclass
@@ -34,6 +38,12 @@ class Group:
         self.views.append(name)
         self.made[name] = view.layout
         self.inside |= view.inside
+
+    @property
+    def key(self) -> StreamKey:
+        """Identifies the stream of the layers within a network, by value."""
+        return tuple((layer.node, layer.kernel.key, layer.with_next, layer.stays)
+                     for layer in self.layers)
 
     def with_layers(self, layers: list[CompiledLayer]) -> Group:
         """The same results, made by other layers."""

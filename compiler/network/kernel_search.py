@@ -15,7 +15,13 @@ from ...isa.program import Program
 from ...isa.program_key import program_digest
 from ..errors import CompileError
 from ..operators.catalogue import operator_of
-from ..operators.choice import Cost, at_once, diverse_candidates, rank_candidates
+from ..operators.choice import (
+    Cost,
+    at_once,
+    diverse_candidates,
+    longest_steps,
+    rank_candidates,
+)
 from ..operators.description import Description
 from ..operators.form import Form
 from ..operators.kernel import Built, Kernel, Options
@@ -163,6 +169,17 @@ class KernelSearch:
                  for (key, knobs), kernel in self.built.items() if key == form.key}
         return sorted((knobs for knobs, cycles in times.items() if cycles is not None),
                       key=lambda knobs: times[knobs] or 0)
+
+    def with_long_steps(self, kernel: Kernel) -> Iterator[Kernel]:
+        """The kernel with the longest steps of those that are nearly as fast, if it is another.
+        Beside a layer that takes longer, one need not be fast, but each of its steps is in the way
+        of the other's."""
+        form = kernel.form
+        operator = operator_of(form.description)
+        if operator.compile is None:
+            knobs = longest_steps(operator.template, form, self.timing)
+            if knobs != kernel.knobs:
+                yield from self._compile_scheduled(form, knobs)
 
     def whole_kernel(self, kernel: Kernel) -> Iterator[Kernel]:
         """The kernel of one that has half of every scratchpad with all of it, if that is compiled

@@ -16,7 +16,7 @@ from ..operators.choice import Cost, Remembering
 from ..operators.kernel import KernelKey
 from ..operators.layout import Layout
 from .axis_views import MOVES
-from .groups import Group
+from .groups import Group, StreamKey
 from .linking.dram_places import Grid, Place
 from .linking.link import ARENA, INPUTS, NAMES, OUTPUTS, Layer, Sizes, link
 from .linking.link_key import parts_of
@@ -36,6 +36,7 @@ class Linker:
     config: Config
     cost: Cost | None
     pairs: dict[tuple[KernelKey, KernelKey, tuple[str, ...]], int] = field(default_factory=dict)
+    times: dict[StreamKey, int] = field(default_factory=dict)       # searches meet streams again
 
     def link(self, group: Group) -> AcceleratorStep:
         """The program of a group, which is linked once."""
@@ -47,6 +48,8 @@ class Linker:
         """The cost of a group's program. If it is cached, the program is not linked."""
         assert self.cost is not None, "groups are timed with a cost only"
         if group.cycles is None:
+            group.cycles = self.times.get(group.key)
+        if group.cycles is None:
             if isinstance(self.cost, Remembering) and RESULTS.is_used():
                 linked = _prepare(self.graph, group, self.config)
                 group.cycles = self.cost.look_up(
@@ -54,6 +57,7 @@ class Linker:
                     lambda: self.link(group).program)
             else:
                 group.cycles = self.cost(self.link(group).program)
+            self.times[group.key] = group.cycles
         return group.cycles
 
     def pair_cycles(self, two: Group) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
+from math import prod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -138,6 +139,21 @@ def estimates(template: Template[FormT, KnobsT], form: FormT,
         cycles = np.asarray(template.estimate(form, columns, memory), float)
         found += np.broadcast_to(cycles, _length(columns)).tolist()
     return found
+
+
+def longest_steps(template: Template[FormT, KnobsT], form: FormT, memory: MemoryTiming) -> KnobsT:
+    """Of the knobs whose estimates are close to the best, those with the longest steps."""
+    cycles, knobs = estimates(template, form, memory), candidates(template, form)
+    most = UNSURE_OF_FORM * min(cycles)
+    near = [number for number, estimate in enumerate(cycles) if estimate <= most]
+    return knobs[max(near, key=lambda number: (_step_size(knobs[number]), -cycles[number]))]
+
+
+def _step_size(knobs: DataclassInstance) -> int:
+    """The product of all sizes."""
+    return prod(size for _, value in _items(knobs)
+                for size in (value if isinstance(value, tuple) else (value,))
+                if type(size) is int and size)
 
 
 def at_once(template: Template[FormT, KnobsT], form: FormT,

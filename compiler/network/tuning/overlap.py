@@ -4,7 +4,8 @@ faster."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from ....base.errors import MicrotronError
 from ...operators.layout import Layout
@@ -14,9 +15,20 @@ from ..link_group import Linker
 from ..tile_layouts import same_bytes
 
 WORTH_PAIRING = 0.9         # part of the cycles apart that two layers at once take at best
+SURE = 0.95                 # if they take less alone, they do so in a long stream
 NEARLY = 1.02               # of the cycles of the fastest way: what follows may change that
 MOST_PAIRS = 8              # that are tried in the whole stream, if it does not take longer than
 LONG = 4 << 20              # cycles; then a pair is tried among its neighbours
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours that may run at the same time."""
+
+    number: int                 # of the second
+    layers: list[CompiledLayer]
+    cycles: int                 # of both at once,
+    apart: float                # and one after the other
 
 
 def overlap_layers(group: Group, layers: LayerCompiler, linker: Linker) -> list[Group]:
@@ -40,11 +52,16 @@ def pair_neighbours(group: Group, layers: LayerCompiler, linker: Linker) -> Grou
     pairs, kernels = _find_pairs(group, layers, linker), layers.kernels
     is_long = len(pairs) > MOST_PAIRS or sum(
         kernels.lower_bound(layer.kernel) for layer in group.layers) > LONG
-    for place, (number, pair) in enumerate(pairs, 1):
+    for place, pair in enumerate(pairs, 1):
         kernels.say(f"running neighbours at the same time (pair {place} of {len(pairs)})")
-        trial = group.with_layers([*group.layers[:number - 1], *pair, *group.layers[number + 1:]])
-        group = linker.faster_section(group, trial, number - 1, number + 1) if is_long else (
-            linker.fastest(group, trial))
+        first, end = pair.number - 1, pair.number + 1
+        trial = group.with_layers([*group.layers[:first], *pair.layers, *group.layers[end:]])
+        if not is_long:
+            group = linker.fastest(group, trial)
+        elif pair.cycles <= SURE * pair.apart:
+            group = trial
+        else:
+            group = linker.faster_section(group, trial, first, end)
     return group
 
 
@@ -73,12 +90,10 @@ def _halve_layer(layer: CompiledLayer, layers: LayerCompiler,
     return replace(half, parts=layer.parts) if same_bytes(half.output, layer.output) else None
 
 
-def _find_pairs(group: Group, layers: LayerCompiler,
-                linker: Linker) -> list[tuple[int, list[CompiledLayer]]]:
-    """Of all ways to pair neighbours the one that promises most, each with its second layer's
-    number."""
+def _find_pairs(group: Group, layers: LayerCompiler, linker: Linker) -> list[Pair]:
+    """Of all ways to pair neighbours the one that promises most."""
     kernels = layers.kernels
-    best: list[tuple[float, list[tuple[int, list[CompiledLayer]]]]] = [(0, [])]
+    best: list[tuple[float, list[Pair]]] = [(0, [])]
     for number, layer in enumerate(group.layers):
         kernels.say(f"looking for neighbours to pair (layer {number + 1} of {len(group.layers)})")
         cycles, pairs = best[-1]
@@ -86,15 +101,13 @@ def _find_pairs(group: Group, layers: LayerCompiler,
         pair = _pair(group, number, layers, linker) if number else None
         if pair is not None:
             cycles, pairs = best[-2]
-            ways.append((cycles + pair[0], [*pairs, (number, pair[1])]))
+            ways.append((cycles + pair.cycles, [*pairs, pair]))
         best.append(min(ways, key=lambda way: way[0]))
     return best[-1][1]
 
 
-def _pair(group: Group, number: int, layers: LayerCompiler,
-          linker: Linker) -> tuple[float, list[CompiledLayer]] | None:
-    """A layer together with the one before it, and the cycles of both, if there is something to
-    gain."""
+def _pair(group: Group, number: int, layers: LayerCompiler, linker: Linker) -> Pair | None:
+    """A layer together with the one before it, if there is something to gain."""
     two, kernels = group.layers[number - 1:number + 1], layers.kernels
     bounds = [layer.kernel.form.work.bound(kernels.config, kernels.timing) for layer in two]
     together = max(sum(each.macs for each in bounds), sum(each.memory for each in bounds),
@@ -111,7 +124,13 @@ def _pair(group: Group, number: int, layers: LayerCompiler,
         if half is None:
             return None
         trial.add(replace(half, with_next=layer is two[0]))
-    try:
-        return linker.pair_cycles(trial), trial.layers
-    except MicrotronError:
-        return None                     # no room for both
+    first, second = trial.layers
+    ways = [trial]
+    if bounds[0].cycles < bounds[1].cycles:
+        ways += [trial.with_layers([replace(first, kernel=other), second])
+                 for other in kernels.with_long_steps(first.kernel)]
+    found: list[Pair] = []
+    for way in ways:
+        with suppress(MicrotronError):          # no room for both
+            found.append(Pair(number, way.layers, linker.pair_cycles(way), apart))
+    return min(found, key=lambda pair: pair.cycles, default=None)

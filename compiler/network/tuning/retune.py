@@ -15,7 +15,8 @@ from ..kernel_search import KernelSearch
 from ..layers import CompiledLayer
 from ..link_group import Linker
 
-MOST_TRIALS = 16            # streams that are timed
+MOST_TRIALS = 16            # streams that are timed,
+PATIENCE = 4                # or as many more after the last that was faster
 ROUNDS = (3, 4)             # schedules of each kind of layer, as long as trials are left
 
 
@@ -25,7 +26,7 @@ def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
     Last, layers with half of every scratchpad get all of it."""
     if not kernels.can_tune(layer.kernel for layer in group.layers):
         return group
-    trials, tried = 0, {layer.kernel.key for layer in group.layers}
+    trials, most, tried = 0, MOST_TRIALS, {layer.kernel.key for layer in group.layers}
     ways: list[Callable[[Kernel], Iterator[Kernel]]] = [
         *(partial(kernels.alternatives, most=most) for most in ROUNDS),
         kernels.whole_kernel]
@@ -35,16 +36,16 @@ def retune(group: Group, kernels: KernelSearch, linker: Linker) -> Group:
                 if other.key in tried or (other.form.config != kernel.form.config
                                           and _shares_scratchpads(group, kernel)):
                     continue
-                if trials == MOST_TRIALS:
+                if trials == most:
                     return group
                 trials += 1
                 kernels.say(f"trying other schedules in a stream of {len(group.layers)} layers "
-                            f"({trials} of at most {MOST_TRIALS})")
+                            f"({trials} of at most {most})")
                 tried.add(other.key)
                 trial = group.with_layers([_replace_kernel(layer, kernel, other)
                                            for layer in group.layers])
                 if linker.fastest(group, trial) is trial:
-                    group, kernel = trial, other
+                    group, kernel, most = trial, other, max(most, trials + PATIENCE)
     return group
 
 

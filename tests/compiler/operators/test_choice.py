@@ -15,7 +15,9 @@ from microtron.compiler.operators.choice import (
     Candidate,
     candidates,
     diverse_candidates,
+    estimates,
     fastest,
+    longest_steps,
     rank_candidates,
 )
 from microtron.compiler.operators.convolution import conv2d, conv2d_schedule
@@ -64,6 +66,22 @@ def test_a_column_of_estimates_holds_those_of_its_candidates(name, memory):
         assert each.knobs in found
         assert each.estimate == pytest.approx(float(template.estimate(form, each.knobs, memory)))
         assert template.fits(form, each.knobs)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_longest_steps_are_nearly_as_fast_as_the_best(name):
+    template, form = SPECS[name]
+    found = longest_steps(template, form, MemoryTiming())
+    cycles = dict(zip(candidates(template, form), estimates(template, form, MemoryTiming()),
+                      strict=True))
+    near = [knobs for knobs, each in cycles.items() if each <= 1.25 * min(cycles.values())]
+    assert found in near
+
+    def sizes(knobs):
+        return np.prod([max(1, size) for size in np.hstack(
+            [value for value in vars(knobs).values() if type(value) is not bool])])
+
+    assert sizes(found) == max(map(sizes, near))
 
 
 def test_slower_memory_makes_estimates_longer():
