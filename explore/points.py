@@ -143,7 +143,7 @@ def parse_schedule(given: Json, layer: Description, config: Config,
     """A schedule that belongs to a layer on a configuration: its knobs are checked against the
     form."""
     from ..compiler.operators.catalogue import operator_of
-    from ..compiler.operators.choice import check_knobs
+    from ..compiler.operators.knob_checks import check_knobs
 
     number = given.get("form")
     if not isinstance(number, int) or isinstance(number, bool):

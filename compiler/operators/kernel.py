@@ -16,9 +16,10 @@ from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ..errors import CompileError
-from .choice import Candidate, Cost, check_knobs, fastest, rank_candidates
+from .choice import Candidate, Cost, fastest, rank_candidates
 from .description import Description
 from .form import Form, FormKey, FormT, KnobsT, Template
+from .knob_checks import check_knobs
 from .packing import Array, check_operands
 from .program_cache import cached_program
 from .segment_sizes import OUTPUT, check_sizes

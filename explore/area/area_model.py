@@ -144,8 +144,8 @@ def shipped_area_model() -> AreaModel:
 def _scaled(known: Mapping[str, Mapping[str, float]],
             rows: Sequence[AreaRow]) -> dict[str, dict[str, float]]:
     """Weights for a family of which few designs have been synthesized: those of another, all times
-    the same, and a constant. Four designs do not tell counts apart, and
-    what is large on one family is on the other."""
+    the same, and a constant. Four designs do not tell counts apart, and what is large on one family
+    is large on the other."""
     from scipy.optimize import nnls
 
     found: dict[str, dict[str, float]] = {}

@@ -13,9 +13,9 @@ from ...base.errors import MicrotronError
 from ...base.keywords import check_keywords
 from ...compiler.garbage import collect_rarely
 from ...compiler.operators.catalogue import operator_of
-from ...compiler.operators.choice import check_knobs
 from ...compiler.operators.form import Form, TensorForm
 from ...compiler.operators.kernel import Options, build_nest, emit_kernel
+from ...compiler.operators.knob_checks import check_knobs
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program
 from ...sim.arguments import check_memory, check_positive, check_type

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from microtron.compiler.errors import CompileError
-from microtron.compiler.operators.choice import candidates, check_knobs
+from microtron.compiler.operators.choice import candidates
+from microtron.compiler.operators.knob_checks import check_knobs
 
 from .test_choice import SPECS
 
