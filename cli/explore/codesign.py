@@ -123,7 +123,7 @@ def explore(
         raise MicrotronError(f"no configuration fits {board}: {_reasons(found) or 'no trials'}")
     route_points(found, route, output, until=until, tell=print_note,
                  show=lambda now: write_front(output, now, mhz))
-    gains = [] if before is None else _gains(found, before)
+    gains = [] if before is None else describe_gains(found, before)
     if report is not None:
         from .front_report import write_front_report
         write_front_report(report, models, found,
@@ -185,21 +185,22 @@ def _weights(text: str) -> list[float]:
     return found
 
 
-def _gains(found: Exploration, before: Point) -> list[str]:
+def describe_gains(found: Exploration, before: Point) -> list[str]:
     """What the front has over a baseline, at no more LUTs and at no more cycles."""
-    others = [point for point in found.front if point.config != before.config]
-    smaller = [point for point in others if point.area["lut"] <= before.area["lut"]]
-    faster = [point for point in others if point.cycles <= before.cycles]
-    lines = [f"baseline: {before.cycles:,.0f} cycles, {before.area['lut']:,.0f} LUTs, "
+    luts = before.area["lut"]
+    lines = [f"baseline: {before.cycles:,.0f} cycles, {luts:,.0f} LUTs, "
              f"{before.area['dsp']:,.0f} multipliers"]
-    if smaller:
-        best = min(smaller, key=lambda point: point.cycles)
-        lines.append(f"at no more LUTs: {best.cycles:,.0f} cycles, "
-                     f"{100 * (1 - best.cycles / before.cycles):.1f} % less")
+    faster = [point for point in found.front
+              if point.area["lut"] <= luts and point.cycles < before.cycles]
+    smaller = [point for point in found.front
+               if point.cycles <= before.cycles and point.area["lut"] < luts]
     if faster:
-        best = min(faster, key=lambda point: point.area["lut"])
-        lines.append(f"at no more cycles: {best.area['lut']:,.0f} LUTs, "
-                     f"{100 * (1 - best.area['lut'] / before.area['lut']):.1f} % less")
+        cycles = min(point.cycles for point in faster)
+        lines.append(f"at no more LUTs: {cycles:,.0f} cycles, "
+                     f"{100 * (1 - cycles / before.cycles):.1f} % less")
+    if smaller:
+        least = min(point.area["lut"] for point in smaller)
+        lines.append(f"at no more cycles: {least:,.0f} LUTs, {100 * (1 - least / luts):.1f} % less")
     return lines if len(lines) > 1 else [*lines, "nothing on the front beats it"]
 
 

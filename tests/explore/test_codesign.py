@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,6 +16,7 @@ from microtron.base.notebooks import figure
 from microtron.base.notebooks.figure import has_matplotlib
 from microtron.boards.facts.catalogue import find_board
 from microtron.boards.facts.fit import check_fits
+from microtron.cli.explore.codesign import describe_gains
 from microtron.compiler.operators.dense.dense import Dense
 from microtron.explore.area.area_counts import KINDS, area_features
 from microtron.explore.area.area_model import AreaRow, fit_area
@@ -57,6 +59,17 @@ def areas():
 def points(*values):
     return [Point(config, cycles, {"lut": lut, "dsp": 1.0}) for config, (cycles, lut) in zip(
         sample_configs(len(values), 0), values, strict=True)]
+
+
+@pytest.mark.parametrize(("others", "said"), [
+    ([(90, 95), (80, 100), (100, 70)], ["at no more LUTs: 80 cycles, 20.0 % less",
+                                        "at no more cycles: 70 LUTs, 30.0 % less"]),
+    ([(90, 110), (110, 90)], ["nothing on the front beats it"]),
+    ([], ["nothing on the front beats it"])])
+def test_a_gain_is_what_is_better_than_the_baseline(others, said):
+    before, *front = points((100, 100), *others)
+    lines = describe_gains(SimpleNamespace(front=[before, *front]), before)
+    assert lines == ["baseline: 100 cycles, 100 LUTs, 1 multipliers", *said]
 
 
 def test_a_front_has_what_nothing_beats():
