@@ -14,8 +14,11 @@ from ...isa.instructions import SCRATCHPADS, TABLE_WORDS, TABLES, Buffer
 # a block; an ECP5's has 16 Kibit, and the same of Xilinx 7 is half of what counts as a block.
 BLOCKS = [(32, 512), (16, 1024), (8, 2048), (4, 4096), (2, 8192), (1, 16384)]
 BLOCK_SIZE = {"ecp5": 1.0, "xc7": 0.5}
-# What Yosys thinks a block and a LUT RAM of 4 bits × 16 words cost, where it chooses between them.
-BLOCK_COST, LUT_RAM_COST = 128, {"ecp5": 4}
+# What Yosys thinks a block and a LUT RAM of 4 bits × 16 words cost, where it chooses between them
+# on ECP5. On Xilinx 7, memories of up to 64 words are in LUT RAMs of 3 bits × 64 words, whose four
+# LUTs are this part of what a LUT RAM of ECP5 takes with all around it, in LUTs of Xilinx 7.
+BLOCK_COST, LUT_RAM_COST = 128, 4
+SHALLOW, LUT_RAM_PART = 64, 0.56
 KINDS = ("lut", "register", "dsp", "bram")
 
 
@@ -51,7 +54,7 @@ def _logic(config: Config, family: str, multipliers: int | None) -> dict[str, fl
         "indices": sum(log2(config.tiles(buffer)) for buffer in SCRATCHPADS),
         "choice of blocks": sum(width * (ceil(depth / 2048) - 1)
                                 for width, depth in _memories(config)),
-        "lut rams": sum(_lut_rams(*each) for each in _memories(config)
+        "lut rams": sum(_lut_rams(*each, family) for each in _memories(config)
                         if _is_in_luts(*each, family)),
         "counters": 1 - config.cycles_only, "addresses": config.address_bits / 32}
 
@@ -67,15 +70,19 @@ def _fewest_blocks(width: int, depth: int) -> int:
     return min(ceil(width / bits) * ceil(depth / words) for bits, words in BLOCKS)
 
 
-def _lut_rams(width: int, depth: int) -> int:
+def _lut_rams(width: int, depth: int, family: str) -> float:
+    """LUT RAMs of a memory, in those of ECP5."""
+    if family == "xc7":
+        return LUT_RAM_PART * ceil(width / 3) * ceil(depth / SHALLOW)
     return ceil(width / 4) * ceil(depth / 16)
 
 
 def _is_in_luts(width: int, depth: int, family: str) -> bool:
     """Whether LUT RAM is cheaper: memories of few words."""
-    cost = LUT_RAM_COST.get(family)
-    return cost is not None and (
-        cost * _lut_rams(width, depth) < BLOCK_COST * _fewest_blocks(width, depth))
+    if family == "xc7":
+        return depth <= SHALLOW
+    return LUT_RAM_COST * _lut_rams(width, depth, family) < (
+        BLOCK_COST * _fewest_blocks(width, depth))
 
 
 def _memories(config: Config) -> Iterator[tuple[int, int]]:
