@@ -73,7 +73,7 @@ def test_a_network_that_does_not_fit_is_refused_before_it_is_simulated(monkeypat
         raise AssertionError("simulated")
 
     monkeypatch.setattr("microtron.runtime.reports.profile.profile", simulate)
-    assert "ulx3s: the configuration does not fit: it takes 196 multipliers" in bad(
+    assert "ulx3s: the configuration does not fit: it takes 244 multipliers" in bad(
         "profile", DIGITS, "--board", "ulx3s", "--config", "base")
 
 
