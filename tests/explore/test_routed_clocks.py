@@ -272,3 +272,12 @@ def test_the_command_writes_a_table_of_what_was_routed(tmp_path, tools):
                             "--json"))
     assert (found["rows"], found["measured"], found["failed"]) == (1, 0, [])
     assert os.path.exists(tmp_path / "c.records")
+
+
+def test_the_table_that_comes_along_is_judged_as_the_page_says():
+    pytest.importorskip("scipy")
+    rows = read_clocks([Path(routed_clock.__file__).with_name("clocks.csv")])
+    assert len({row.config for row in rows}) == len(rows) == 11
+    judged = fit_clock(rows).errors["ecp5"]
+    assert judged[MODEL]["spearman"] == pytest.approx(0.47, abs=0.01)
+    assert judged[MODEL]["median"] == pytest.approx(0.037, abs=0.001)
