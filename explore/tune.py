@@ -33,7 +33,8 @@ from .search import METHODS, Space, run_search
 from .time_left import time_left
 
 LARGEST_SPACE = 1024        # schedules of a layer that are looked at, the best estimates
-MOST_STEPS = 1024           # of a schedule
+MOST_STEPS = 1024           # of a schedule, or
+MORE_STEPS = 2              # times as many as the compiler's choice has
 WORTH = 0.999               # of the cycles before: what gains less is not tried in the stream
 Tell = Callable[[str], None]
 
@@ -136,7 +137,8 @@ def schedule_space(asked: LayerQuestion, first: Schedule, most: int = LARGEST_SP
                                      estimates(operator.template, form, memory), strict=True):
                 found.setdefault(Schedule(form.number, knobs), cycles)
     points = [LayerPoint(layer, config, memory, each) for each in found]
-    points = [points[0], *(each for each in points[1:] if steps_of(each) <= MOST_STEPS)]
+    most_steps = max(MOST_STEPS, MORE_STEPS * steps_of(points[0]))
+    points = [points[0], *(each for each in points[1:] if steps_of(each) <= most_steps)]
     points = sorted(points, key=lambda each: found[each.schedule])[:most]
     rows = [features_of(point) for point in points]
     expected = (asked.model.predict_points(points) if asked.model else

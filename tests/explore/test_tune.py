@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from microtron import PRESETS, Conv2d, MicrotronError, compile, compile_op, load, simulate
+from microtron import PRESETS, Conv2d, Dense, MicrotronError, compile, compile_op, load, simulate
 from microtron.compiler.operators.catalogue import operator_of
+from microtron.explore.features import steps_of
 from microtron.explore.points import LayerPoint, Schedule, parse_config, parse_point
 from microtron.explore.records import Records
 from microtron.explore.schedule_files import (
@@ -20,6 +21,7 @@ from microtron.explore.schedule_files import (
 )
 from microtron.explore.search import Space, run_search
 from microtron.explore.tune import (
+    MOST_STEPS,
     LayerQuestion,
     Tuned,
     TunedLayer,
@@ -63,6 +65,18 @@ def test_forms_of_operators_alone_are_points_but_no_choice_of_a_network_s_layer(
     point = LayerPoint(layer, config, MEMORY, Schedule(alone.form.number, alone.knobs))
     assert parse_point(point.to_json()).form == alone.form
     assert compiler_choice(LayerQuestion(layer, config, MEMORY)).form < len(others)
+
+
+def test_a_layer_of_many_steps_has_schedules_to_search():
+    """What has more than MOST_STEPS is left out, unless the compiler's own choice has as many."""
+    layer, config = Dense(rows=128, inputs=512, outputs=512), PRESETS["micro"]
+    choice = compiler_choice(LayerQuestion(layer, config, MEMORY))
+    steps = steps_of(LayerPoint(layer, config, MEMORY, choice))
+    assert steps > MOST_STEPS
+    space = schedule_space(LayerQuestion(layer, config, MEMORY), choice)
+    found = [steps_of(LayerPoint(layer, config, MEMORY, each)) for each in space.schedules]
+    assert len(found) > 1
+    assert max(found) <= 2 * steps
 
 
 def bowl():
