@@ -1,7 +1,7 @@
 """How many trials a search of schedules takes: cycles of the compiler's own choice, and of the
 best that random trials, annealing and a ranking model find, against all schedules.
 
-    python benchmarks/tuning.py --search searches.records --points 512
+    python benchmarks/tuning.py --search searches.records
 
 A case is a layer on a configuration: ResNet-18's C2 to C11, a depthwise layer, an attention
 product and a padded pool, on `base` and on two configurations that are drawn. All strategies
