@@ -123,9 +123,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     machine, words, saved = state.machine, state.words, past.words
     code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
-    passed, steps, newer, hint, waits, turns = 0, 0, 0, 0, 0, 0
-    rates = skip_streams.Rates(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    saved[0, 0] = saved[1, 0] = -1
+    passed, steps, newer, noted, waits, turns = 0, 0, 0, 0, 0, 0
+    rates = skip_streams.blank_rates()
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
     while passed < most and steps < MOST_STEPS and machine.load.fault | machine.store.fault == 0:
@@ -155,46 +154,47 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
         turned, turns = turns, wires.asked | wires.turned
         stopped = (machine.load.fault | machine.store.fault) != 0
-        if (wires.hard or stopped or (turns and fetches)
-                or (wires.soft != 0 and wires.toggled == 0)):
-            saved[0, 0] = saved[1, 0] = -1
+        if wires.hard or stopped or (turns and fetches):
+            noted = 0
             continue
-        last, rates = rates, skip_streams.rates_of(wires)
         if wires.fetched:
-            times = 0
-            if (wires.toggled | contested == 0 and wires.load_moved | wires.store_moved == 0
+            noted, times = 0, 0
+            if (wires.soft | wires.toggled | contested == 0
+                    and wires.load_moved | wires.store_moved == 0
                     and fetch.has_beat(machine.reader)
                     and fetch.only_collects(machine, config, code)):
-                times = skip_streams.repeat(machine, rates, code, 1, most - passed, False)
+                times = skip_streams.repeat(machine, skip_streams.rates_of(wires), code, 1,
+                                            most - passed, False)
             if times:
                 fetch.collect(machine, config.bus_bytes, times)
                 passed += times
                 control.count_waits(counters, LOAD, wires.load_wait, times)
                 control.count_waits(counters, STORE, wires.store_wait, times)
-            saved[0, 0] = saved[1, 0] = -1
             continue
-        period, alike = 1, wires.toggled == 0
-        if wires.toggled:
-            period = PERIOD
-            hint = skip_repeats.difference(words, saved[1 - newer], 0, MEMORY_SAME, hint)
-            alike = hint == MEMORY_SAME and waits == waited
-        times = 0
-        if alike and not (contested and _is_filling(
-                machine, last.load_moved | rates.load_moved, given)):
-            times = skip_streams.skip(machine, wires, given, last, rates, period,
-                                      turns | turned * (period - 1), (most - passed) // period,
-                                      forever)
+        if wires.soft | wires.toggled == 0:
+            noted, times, period = 0, 0, 1
+            if not (contested and _is_filling(machine, wires.load_moved, given)):
+                times = skip_streams.skip(machine, wires, given, skip_streams.rates_of(wires), 1,
+                                          turns, most - passed, forever)
+        else:
+            times, period = 0, PERIOD
+            alike = (noted >= PERIOD and wires.toggled != 0 and waits == waited
+                     and skip_repeats.memory_is_same(words, saved[1 - newer]))
+            newer = 1 - newer
+            noted += 1
+            skip_repeats.save_memory(words, saved[newer])
+            skip_streams.note_rates(rates, newer, wires)
+            if alike and not (contested and _is_filling(
+                    machine, rates.load_moved[0] | rates.load_moved[1], given)):
+                times = skip_streams.skip(machine, wires, given, skip_streams.sum_of(rates),
+                                          PERIOD, turns | turned, (most - passed) // PERIOD,
+                                          forever)
         if times == skip_streams.FOREVER:
             return NEVER, steps
         if times:
             passed += times * period
             control.count_waits(counters, LOAD, wires.load_wait, times * period)
             control.count_waits(counters, STORE, wires.store_wait, times * period)
-        if times or period == 1:
-            saved[0, 0] = saved[1, 0] = -1
-        else:
-            newer = 1 - newer
-            skip_repeats.save_memory(words, saved[newer])
     steps += _catch_up(state, past, given, uops, passed, 0)
     return -1, steps
 

@@ -57,6 +57,15 @@ def save_memory(flat: Numbers, saved: Numbers) -> None:
 
 
 @inline
+def memory_is_same(flat: Numbers, saved: Numbers) -> bool:
+    """Whether what is compared of the memory side is as it was saved."""
+    differing = 0
+    for place in range(MEMORY_SAME):
+        differing |= flat[place] ^ saved[place]
+    return differing == 0
+
+
+@inline
 def forget(saved: Numbers) -> None:
     """Invalidate a saved state, so that none equals it."""
     for number in range(len(saved)):

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..llvm.decorators import inline
+import numpy as np
+
+from ..llvm.decorators import Blank, inline
 from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
 from ..twins.record_types import Code, Machine, Settings, Unit, Wires
@@ -46,6 +48,9 @@ class Rates(NamedTuple):
     store_bytes: int
 
 
+blank_rates = Blank(np.dtype([(name, np.int64, (2,)) for name in Rates._fields]))
+
+
 @inline
 def rates_of(wires: Wires) -> Rates:
     """Those of the last cycle."""
@@ -55,6 +60,43 @@ def rates_of(wires: Wires) -> Rates:
         wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
         wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
         wires.store_bytes)
+
+
+@inline
+def note_rates(rates: Unit, place: int, wires: Wires) -> None:
+    """Note those of the last cycle."""
+    rates.shown[place], rates.taken[place] = wires.read_shown, wires.w_taken
+    rates.sent[place] = wires.beat_sent
+    rates.read_was_due[place] = wires.read_was_due_in
+    rates.answer_was_due[place] = wires.answer_was_due_in
+    rates.load_moved[place], rates.load_strides[place] = wires.load_moved, wires.load_stride
+    rates.load_kinds[place], rates.store_moved[place] = wires.load_kind, wires.store_moved
+    rates.load_busy[place], rates.store_busy[place] = wires.load_busy, wires.store_busy
+    rates.load_waits[place] = wires.load_wait_memory
+    rates.store_waits[place] = wires.store_wait_memory
+    rates.load_bytes[place], rates.store_bytes[place] = wires.load_bytes, wires.store_bytes
+
+
+@inline
+def sum_of(rates: Unit) -> Rates:
+    """Those of the last two cycles together."""
+    one, other = 0, 1
+    return Rates(
+        rates.shown[one] + rates.shown[other], rates.taken[one] + rates.taken[other],
+        rates.sent[one] + rates.sent[other], rates.read_was_due[one] | rates.read_was_due[other],
+        rates.answer_was_due[one] | rates.answer_was_due[other],
+        rates.load_moved[one] + rates.load_moved[other],
+        rates.load_strides[one] + rates.load_strides[other],
+        max(rates.load_strides[one], rates.load_strides[other]),
+        rates.load_kinds[one] | rates.load_kinds[other],
+        rates.store_moved[one] + rates.store_moved[other],
+        max(rates.store_moved[one], rates.store_moved[other]),
+        rates.load_busy[one] + rates.load_busy[other],
+        rates.store_busy[one] + rates.store_busy[other],
+        rates.load_waits[one] + rates.load_waits[other],
+        rates.store_waits[one] + rates.store_waits[other],
+        rates.load_bytes[one] + rates.load_bytes[other],
+        rates.store_bytes[one] + rates.store_bytes[other])
 
 
 @inline
@@ -77,26 +119,10 @@ def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Sett
 
 
 @inline
-def skip(machine: Machine, wires: Wires, given: Given, last: Rates, now: Rates, period: int,
-         turns: int, most: int, forever: bool) -> int:
+def skip(machine: Machine, wires: Wires, given: Given, rates: Rates, period: int, turns: int,
+         most: int, forever: bool) -> int:
     """Skip all periods of one or two cycles that repeat, if the last one changed nothing but noted
     registers. `turns`: it did change some of these. Returns as `repeat` does."""
-    more = period - 1
-    rates = Rates(
-        now.shown + more * last.shown, now.taken + more * last.taken,
-        now.sent + more * last.sent, now.read_was_due | more * last.read_was_due,
-        now.answer_was_due | more * last.answer_was_due, now.load_moved + more * last.load_moved,
-        now.load_strides + more * last.load_strides,
-        max(now.load_stride, more * last.load_stride),
-        now.load_kinds | more * last.load_kinds,
-        now.store_moved + more * last.store_moved,
-        max(now.store_stride, more * last.store_stride),
-        now.load_busy + more * last.load_busy,
-        now.store_busy + more * last.store_busy,
-        now.load_waits + more * last.load_waits,
-        now.store_waits + more * last.store_waits,
-        now.load_bytes + more * last.load_bytes,
-        now.store_bytes + more * last.store_bytes)
     if turns and not (requests_wait(machine, wires, given.config, given.timing)
                       and data_go_on(machine, rates, given.code)):
         return 0

@@ -35,4 +35,8 @@ class Blank:
         self.dtype = dtype
 
     def __call__(self) -> Any:
-        return SimpleNamespace(**dict.fromkeys(self.dtype.names or (), 0))
+        return SimpleNamespace(**{name: self._zero(name) for name in self.dtype.names or ()})
+
+    def _zero(self, name: str) -> int | list[int]:
+        shape = self.dtype[name].shape
+        return [0] * shape[0] if shape else 0
