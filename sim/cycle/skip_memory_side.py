@@ -9,12 +9,14 @@ dispatched, starts or ends.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...isa.instructions import Engine
 from ..llvm.decorators import Blank, inline, noinline
 from ..twins import control
 from ..twins.bus import dram
 from ..twins.fetch import command_queue, fetch
-from ..twins.record_types import Machine, MicroOps
+from ..twins.record_types import Machine, MicroOps, Numbers, Unit, Wires
 from ..twins.top import (
     FIRST_COUNTER,
     MEMORY_SAME,
@@ -113,6 +115,17 @@ def _settle_queues(machine: Machine) -> None:
     command_queue.settle(machine.store_queue)
 
 
+class Progress(NamedTuple):
+    """Where the memory side is, in cycles since the sides were together; NEVER if nothing will ever
+    happen again. `noted`: how many states in a row have been saved, the last one in the place
+    `newer`. `turns`: the last cycle had requests, or the end of a burst or a run of steps."""
+
+    passed: int
+    newer: int
+    noted: int
+    turns: int
+
+
 @noinline
 def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes, most: int,
             forever: bool) -> tuple[int, int]:
@@ -120,83 +133,111 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     the compute side. `forever`: alone, the compute side would never start or end anything. Returns
     the load that ended in the last cycle, -1 if none did, or NEVER if nothing will ever happen
     again; and the number of cycles that were not skipped."""
-    machine, words, saved = state.machine, state.words, past.words
-    code, config, positions = given.code, given.config, given.positions
+    machine, words = state.machine, state.words
+    code, config, timing, positions = given.code, given.config, given.timing, given.positions
     counters = words[FIRST_COUNTER:]
-    passed, steps, newer, noted, waits, turns = 0, 0, 0, 0, 0, 0
+    steps, waits, since, rest = 0, 0, 0, False
+    progress = Progress(0, 0, 0, 0)
     rates = skip_streams.blank_rates()
     asleep = fetch.is_asleep(machine, config, code)
     contested = _load_banks(machine, given) & skip_banks.gemm_banks(machine.gemm) != 0
-    while passed < most and steps < MOST_STEPS and machine.load.fault | machine.store.fault == 0:
+    while (progress.passed < most and steps < MOST_STEPS
+           and machine.load.fault | machine.store.fault == 0):
         steps += 1
         wires = blank_wires()
         fetches = not asleep or fetch.has_beat(machine.reader)
-        memory_cycle(machine, wires, code, config, given.timing, positions, uops, fetches,
-                     contested)
-        if news(wires) or wires.dispatched or wires.fetch_fault:
-            now = machine.clock.now
-            steps += _catch_up(state, past, given, uops, passed, 1)
-            machine.clock.now = now
-            overflow = commands(machine, counters, wires, code, config, positions)
-            if wires.dispatched:
-                _settle_queues(machine)
-            control.count_compute(machine.compute_counts, wires)
-            control.step(machine, wires, overflow)
-            note(wires, now, notes, counters)
-            return wires.load_end, steps
-        if wires.load_wait | wires.store_wait:
-            control.count_waits(counters, LOAD, wires.load_wait, 1)
-            control.count_waits(counters, STORE, wires.store_wait, 1)
-        machine.clock.now += 1
-        passed += 1
-        if fetches:
-            asleep = fetch.is_asleep(machine, config, code)
-        waited, waits = waits, wires.load_wait | wires.store_wait << ENGINES
-        turned, turns = turns, wires.asked | wires.turned
-        stopped = (machine.load.fault | machine.store.fault) != 0
-        if wires.hard or stopped or (turns and fetches):
-            noted = 0
-            continue
-        if wires.fetched:
-            noted, times = 0, 0
-            if (wires.soft | wires.toggled | contested == 0
-                    and wires.load_moved | wires.store_moved == 0
-                    and fetch.has_beat(machine.reader)
-                    and fetch.only_collects(machine, config, code)):
-                times = skip_streams.repeat(machine, skip_streams.rates_of(wires), code, 1,
-                                            most - passed, False)
+        if rest and not fetches and skip_streams.only_data_move(machine):
+            memory_cycle(machine, wires, code, config, timing, positions, uops, False, contested,
+                         True)
+            machine.clock.now += 1
+            progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
+                                False, contested)
+            if wires.turned | wires.hard:
+                rest = skip_streams.requests_rest(machine, waits, config, timing)
+        else:
+            memory_cycle(machine, wires, code, config, timing, positions, uops, fetches, contested,
+                         False)
+            now_waits = wires.load_wait | wires.store_wait << ENGINES
+            is_new = news(wires) or wires.dispatched or wires.fetch_fault
+            if is_new or now_waits != waits:
+                _count_waits(counters, waits, progress.passed - since)
+                waits, since = now_waits, progress.passed
+                progress = Progress(progress.passed, progress.newer, 0, progress.turns)
+            if is_new:
+                now = machine.clock.now
+                steps += _catch_up(state, past, given, uops, progress.passed, 1)
+                machine.clock.now = now
+                overflow = commands(machine, counters, wires, code, config, positions)
+                if wires.dispatched:
+                    _settle_queues(machine)
+                control.count_compute(machine.compute_counts, wires)
+                control.step(machine, wires, overflow)
+                note(wires, now, notes, counters)
+                return wires.load_end, steps
+            machine.clock.now += 1
+            if fetches:
+                asleep = fetch.is_asleep(machine, config, code)
+            progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
+                                fetches, contested)
+            rest = skip_streams.requests_rest(machine, waits, config, timing)
+        if progress.passed == NEVER:
+            return NEVER, steps
+    _count_waits(counters, waits, progress.passed - since)
+    steps += _catch_up(state, past, given, uops, progress.passed, 0)
+    return -1, steps
+
+
+@inline
+def _count_waits(counters: Numbers, waits: int, cycles: int) -> None:
+    """Count the cycles since the same tokens are missing."""
+    if waits:
+        control.count_waits(counters, LOAD, waits, cycles)
+        control.count_waits(counters, STORE, waits >> ENGINES, cycles)
+
+
+@inline
+def _skip_on(state: State, past: Past, given: Given, wires: Wires, rates: Unit,
+             progress: Progress, waits: int, most: int, forever: bool, fetches: bool,
+             contested: bool) -> Progress:
+    """Skip the cycles that repeat the one that has passed, or the last two."""
+    machine, words, saved = state.machine, state.words, past.words
+    config, newer, noted = given.config, progress.newer, progress.noted
+    passed, before, turns = progress.passed + 1, progress.turns, wires.asked | wires.turned
+    if (wires.hard | (turns if fetches else 0)) != 0 or (
+            machine.load.fault | machine.store.fault) != 0:
+        return Progress(passed, newer, 0, turns)
+    if wires.fetched:
+        if (wires.soft | wires.toggled | contested == 0
+                and wires.load_moved | wires.store_moved == 0
+                and fetch.has_beat(machine.reader)
+                and fetch.only_collects(machine, config, given.code)):
+            times = skip_streams.repeat(machine, skip_streams.rates_of(wires), given.code, 1,
+                                        most - passed, False)
             if times:
                 fetch.collect(machine, config.bus_bytes, times)
                 passed += times
-                control.count_waits(counters, LOAD, wires.load_wait, times)
-                control.count_waits(counters, STORE, wires.store_wait, times)
-            continue
-        if wires.soft | wires.toggled == 0:
-            noted, times, period = 0, 0, 1
-            if not (contested and _is_filling(machine, wires.load_moved, given)):
-                times = skip_streams.skip(machine, wires, given, skip_streams.rates_of(wires), 1,
-                                          turns, most - passed, forever)
-        else:
-            times, period = 0, PERIOD
-            alike = (noted >= PERIOD and wires.toggled != 0 and waits == waited
-                     and skip_repeats.memory_is_same(words, saved[1 - newer]))
-            newer = 1 - newer
-            noted += 1
-            skip_repeats.save_memory(words, saved[newer])
-            skip_streams.note_rates(rates, newer, wires)
-            if alike and not (contested and _is_filling(
-                    machine, rates.load_moved[0] | rates.load_moved[1], given)):
-                times = skip_streams.skip(machine, wires, given, skip_streams.sum_of(rates),
-                                          PERIOD, turns | turned, (most - passed) // PERIOD,
-                                          forever)
-        if times == skip_streams.FOREVER:
-            return NEVER, steps
-        if times:
-            passed += times * period
-            control.count_waits(counters, LOAD, wires.load_wait, times * period)
-            control.count_waits(counters, STORE, wires.store_wait, times * period)
-    steps += _catch_up(state, past, given, uops, passed, 0)
-    return -1, steps
+        return Progress(passed, newer, 0, turns)
+    times, period = 0, 1
+    if wires.soft | wires.toggled == 0:
+        noted = 0
+        if not (contested and _is_filling(machine, wires.load_moved, given)):
+            times = skip_streams.skip(machine, given, skip_streams.rates_of(wires), 1, turns, waits,
+                                      most - passed, forever)
+    else:
+        period = PERIOD
+        alike = (noted >= PERIOD and wires.toggled != 0
+                 and skip_repeats.memory_is_same(words, saved[1 - newer]))
+        newer = 1 - newer
+        noted += 1
+        skip_repeats.save_memory(words, saved[newer])
+        skip_streams.note_rates(rates, newer, wires)
+        if alike and not (contested and _is_filling(
+                machine, rates.load_moved[0] | rates.load_moved[1], given)):
+            times = skip_streams.skip(machine, given, skip_streams.sum_of(rates), PERIOD,
+                                      turns | before, waits, (most - passed) // PERIOD, forever)
+    if times == skip_streams.FOREVER:
+        return Progress(NEVER, newer, noted, turns)
+    return Progress(passed + times * period, newer, noted, turns)
 
 
 @inline

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...isa.instructions import Engine
 from ..llvm.decorators import Blank, inline
 from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
@@ -22,6 +23,8 @@ from . import skip_alu
 from .bundles import Given
 
 FOREVER = skip_alu.FOREVER
+ENGINES = len(Engine)
+LOAD_WAITS = (1 << ENGINES) - 1      # in a set of missing tokens of LOAD and, above it, of STORE
 FLUSHED = 4         # cycles after which all steps in flight are new ones. Before, their indices may
                     # be wrong, which matters in the accumulator alone
 
@@ -100,8 +103,9 @@ def sum_of(rates: Unit) -> Rates:
 
 
 @inline
-def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Settings) -> bool:
-    """Whether no request can go on in the next cycle, and the same tokens are missing."""
+def requests_wait(machine: Machine, waits: int, config: Settings, timing: Settings) -> bool:
+    """Whether no request can go on in the next cycle, no instruction can start, and the same tokens
+    are missing: those of the last cycle, LOAD's and STORE's."""
     reader, writer, memory = machine.reader, machine.writer, machine.dram
     loads, stores, store = machine.load_rows, machine.store_rows, machine.store
     ar_waits = reader.arvalid == 0 or memory.reads == timing.reads
@@ -113,17 +117,34 @@ def requests_wait(machine: Machine, wires: Wires, config: Settings, timing: Sett
             and (stores.bursts == 0 or (stores.front_empty == 0 and (
                 writer.awvalid != 0 or writer.in_flight == config.writes_in_flight)))
             and not (loads.held == 0 and machine.load_queue.ready != 0
-                     and wires.load_wait == 0 and machine.load.queue != LOAD_QUEUE)
+                     and waits & LOAD_WAITS == 0 and machine.load.queue != LOAD_QUEUE)
             and not (stores.held == 0 and machine.store_queue.ready != 0
-                     and wires.store_wait == 0 and store.queue != STORE_QUEUE))
+                     and waits >> ENGINES == 0 and store.queue != STORE_QUEUE))
 
 
 @inline
-def skip(machine: Machine, wires: Wires, given: Given, rates: Rates, period: int, turns: int,
-         most: int, forever: bool) -> int:
+def requests_rest(machine: Machine, waits: int, config: Settings, timing: Settings) -> bool:
+    """The same, and nothing of a start or an empty box is left. This remains so until a burst, a
+    run of steps or an instruction's steps end, or a response is taken."""
+    store = machine.store
+    return (machine.load.entering == 0
+            and (store.awaited == 0 or store.no_bytes[store.head] == 0)
+            and requests_wait(machine, waits, config, timing))
+
+
+@inline
+def only_data_move(machine: Machine) -> bool:
+    """Whether only data move in the next cycle, if requests rest and FETCH does nothing: no load
+    ends, and no response ends a store."""
+    return machine.load_write.ended | machine.writer.answered == 0
+
+
+@inline
+def skip(machine: Machine, given: Given, rates: Rates, period: int, turns: int,
+         waits: int, most: int, forever: bool) -> int:
     """Skip all periods of one or two cycles that repeat, if the last one changed nothing but noted
     registers. `turns`: it did change some of these. Returns as `repeat` does."""
-    if turns and not (requests_wait(machine, wires, given.config, given.timing)
+    if turns and not (requests_wait(machine, waits, given.config, given.timing)
                       and data_go_on(machine, rates, given.code)):
         return 0
     return repeat(machine, rates, given.code, period, most, forever)
