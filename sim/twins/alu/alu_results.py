@@ -63,15 +63,17 @@ def retire(results: Unit, wires: Wires, halt: int) -> bool:
 def writes_to(results: Unit, reads_left: int, left: int, reads_right: int, right: int,
               retired: int) -> int:
     """The tickets with writes to these tiles that are still pending after this cycle."""
-    before = 0
     if results.pending >> retired == 0 or not (reads_left or reads_right):
-        return before
-    for number in range(retired, results.tickets):
-        if results.pending >> number & 1:
-            target = results.target[(results.head + number) & PLACES - 1]
-            if (reads_left and left == target) or (reads_right and right == target):
-                before |= 1 << number
-    return before
+        return 0
+    one = left if reads_left else right
+    other = right if reads_right else left
+    found = 0                               # by place; without a branch, so that vectors do it
+    for place in range(PLACES):
+        target = results.target[place]
+        found |= ((target == one) | (target == other)) << place
+    head = oldest(results)
+    by_age = found >> head | found << PLACES - head
+    return by_age & results.pending & -1 << retired
 
 
 @inline
