@@ -14,6 +14,7 @@ import numpy as np
 
 from ...isa.instructions import Engine
 from ..llvm.decorators import Blank, inline
+from ..twins.bus.dram import BURSTS
 from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
 from ..twins.record_types import Code, Machine, Settings, Unit, Wires
@@ -178,20 +179,24 @@ def repeat(machine: Machine, rates: Rates, code: Code, period: int, most: int,
     often, or FOREVER, without repeating it, if nothing ends that and `forever` is set."""
     memory, load, store = machine.dram, machine.load_steps, machine.store_steps
     times = FOREVER
-    if rates.shown:                     # the last beat of a burst is another one, and so on
-        times = min(times, _count_before(memory.beats_to_show, rates.shown))
     if rates.read_was_due | memory.read_ready_in:
         times = min(times, memory.read_ready_in >> period - 1)
     if rates.taken:
         times = min(times, _count_before(memory.beats_to_take, rates.taken))
     if rates.answer_was_due | memory.answer_ready_in:
         times = min(times, memory.answer_ready_in >> period - 1)
-    if rates.sent:
+    if rates.sent:                      # the last beat of a burst is another one, and so on
         times = min(times, _count_before(machine.writer.beats_to_send, rates.sent))
     if rates.load_moved:
-        times = min(times, _count_before(load.left, rates.load_moved))
+        times = min(times, _count_before(_load_steps(load, code[load.of], rates.load_kinds),
+                                         rates.load_moved))
     if rates.store_moved:
-        times = min(times, _count_before(store.left, rates.store_moved))
+        times = min(times, _count_before(_store_steps(store, code[store.of]), rates.store_moved))
+    if rates.shown:
+        beats = int(memory.beats_to_show)
+        if beats <= min(times, most) * rates.shown and _no_request_is_left(machine):
+            beats = _beats_to_show(memory, machine.clock.now, min(times, most) * rates.shown)
+        times = min(times, _count_before(beats, rates.shown))
     if times == FOREVER and forever:
         return times
     times = min(times, most)
@@ -199,18 +204,69 @@ def repeat(machine: Machine, rates: Rates, code: Code, period: int, most: int,
                                            or (rates.store_moved and code[store.of].in_acc))):
         return 0
     memory.beats_to_show -= times * rates.shown
+    if rates.shown:
+        _end_bursts(machine)
     memory.read_ready_in = max(0, memory.read_ready_in - times * period)
     memory.beats_to_take -= times * rates.taken
     memory.answer_ready_in = max(0, memory.answer_ready_in - times * period)
     machine.writer.beats_to_send -= times * rates.sent
     if rates.load_moved:
-        _move_load(machine, times * rates.load_moved, times * rates.load_strides,
+        _move_load(machine, code[load.of], times * rates.load_moved, times * rates.load_strides,
                    rates.load_stride)
     if rates.store_moved:
-        _move_store(machine, times * rates.store_moved, rates.store_stride)
+        _move_store(machine, code[store.of], times * rates.store_moved, rates.store_stride)
     machine.clock.now += times * period
     _count(machine.memory_counts, rates, times, times * period)
     return times
+
+
+@inline
+def _load_steps(load: Unit, box: Settings, kinds: int) -> int:
+    """How many steps of a load are alike. Its rows follow one another, if nothing is between."""
+    if box.lanes == 1 and box.left | box.right == 0 and kinds == load_writer.DATA:
+        return load.left + (load.rows_left - 1) * box.tiles * box.parts
+    return int(load.left)
+
+
+@inline
+def _store_steps(store: Unit, box: Settings) -> int:
+    """The same of a store. Where it reads the accumulator, indices matter, which jump."""
+    if box.lanes == 1 and box.in_acc == 0:
+        return store.left + (store.rows_left - 1) * box.tiles * box.parts
+    return int(store.left)
+
+
+@inline
+def _no_request_is_left(machine: Machine) -> bool:
+    """Whether nobody heeds the end of a burst that is read, as long as its beats are taken when
+    they are shown."""
+    return (machine.reader.arvalid | machine.fetch.waits | machine.dram.rvalid == 0
+            and machine.dram.beats_to_show > 0 and not burst_walker.is_busy(machine.load_rows))
+
+
+@inline
+def _beats_to_show(memory: Unit, now: int, enough: int) -> int:
+    """How many beats of one client come without a pause: those of this burst, and of the next ones
+    as long as they are ready; no more bursts than `enough`."""
+    beats, number, go_on = int(memory.beats_to_show), 1, True
+    while go_on and number < memory.reads and beats <= enough:
+        place = (memory.reads_head + number) & BURSTS - 1
+        go_on = memory.read_client[place] == memory.rid and memory.read_ready[place] <= now
+        if go_on:
+            beats += memory.read_beats[place]
+            number += 1
+    return beats
+
+
+@inline
+def _end_bursts(machine: Machine) -> None:
+    """Go on to the burst that is shown, as if the ones before had ended."""
+    memory = machine.dram
+    while memory.beats_to_show <= 0:
+        memory.reads -= 1
+        memory.reads_head = (memory.reads_head + 1) & BURSTS - 1
+        memory.beats_to_show += memory.read_beats[memory.reads_head]
+        machine.reader.in_flight -= 1
 
 
 @inline
@@ -231,11 +287,17 @@ def _count(counts: Unit, rates: Rates, times: int, cycles: int) -> None:
 
 
 @inline
-def _move_load(machine: Machine, moved: int, strides: int, stride: int) -> None:
+def _move_load(machine: Machine, box: Settings, moved: int, strides: int, stride: int) -> None:
     """Steps that were under way have been replaced by the last ones."""
     write, steps = machine.load_write, machine.load_steps
     steps.left -= moved
     steps.at += strides
+    if steps.left <= 0:
+        row = box.tiles * box.parts
+        rows = 1 + -steps.left // row
+        steps.left += rows * row
+        steps.rows_left -= rows
+        steps.row_place += rows * box.row_stride
     at = int(steps.at)
     if write.second:
         write.second_at = at = at - stride
@@ -248,10 +310,18 @@ def _move_load(machine: Machine, moved: int, strides: int, stride: int) -> None:
 
 
 @inline
-def _move_store(machine: Machine, moved: int, stride: int) -> None:
+def _move_store(machine: Machine, box: Settings, moved: int, stride: int) -> None:
     beats, steps = machine.store_beats, machine.store_steps
     steps.left -= moved
     steps.at += moved
+    if steps.left <= 0:
+        row = box.tiles * box.parts
+        rows = 1 + -steps.left // row
+        steps.left += rows * row
+        steps.rows_left -= rows
+        steps.row_at += rows * box.row_pitch * box.parts
+        steps.row_place += rows * box.row_stride
+        steps.at = steps.row_at + row - steps.left
     if beats.back:
         beats.back_at = steps.at - stride
         beats.front_at = steps.at - 2 * stride
