@@ -211,8 +211,8 @@ def _skip_on(state: State, past: Past, given: Given, wires: Wires, rates: Unit,
                 and wires.load_moved | wires.store_moved == 0
                 and fetch.has_beat(machine.reader)
                 and fetch.only_collects(machine, config, given.code)):
-            times = skip_streams.repeat(machine, skip_streams.rates_of(wires), given.code, 1,
-                                        most - passed, False)
+            times = skip_streams.repeat(machine, skip_streams.rates_of(wires), given.code,
+                                        given.timing, 1, most - passed, False)
             if times:
                 fetch.collect(machine, config.bus_bytes, times)
                 passed += times
@@ -233,7 +233,7 @@ def _skip_on(state: State, past: Past, given: Given, wires: Wires, rates: Unit,
         skip_streams.note_rates(rates, newer, wires)
         if alike and not (contested and _is_filling(
                 machine, rates.load_moved[0] | rates.load_moved[1], given)):
-            times = skip_streams.skip(machine, given, skip_streams.sum_of(rates), PERIOD,
+            times = skip_streams.skip(machine, given, skip_streams.sum_of(rates, newer), PERIOD,
                                       turns | before, waits, (most - passed) // PERIOD, forever)
     if times == skip_streams.FOREVER:
         return Progress(NEVER, newer, noted, turns)

@@ -14,13 +14,12 @@ import numpy as np
 
 from ...isa.instructions import Engine
 from ..llvm.decorators import Blank, inline
-from ..twins.bus.dram import BURSTS
 from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
 from ..twins.record_types import Code, Machine, Settings, Unit, Wires
 from ..twins.store.store import QUEUE_DEPTH as STORE_QUEUE
 from ..twins.transfer import burst_walker
-from . import skip_alu
+from . import skip_alu, skip_bursts
 from .bundles import Given
 
 FOREVER = skip_alu.FOREVER
@@ -35,6 +34,7 @@ class Rates(NamedTuple):
 
     shown: int              # beats
     taken: int
+    taken_last: int         # in the last cycle alone
     sent: int
     read_was_due: int
     answer_was_due: int
@@ -59,7 +59,7 @@ blank_rates = Blank(np.dtype([(name, np.int64, (2,)) for name in Rates._fields])
 def rates_of(wires: Wires) -> Rates:
     """Those of the last cycle."""
     return Rates(
-        wires.read_shown, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
+        wires.read_shown, wires.w_taken, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
         wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
         wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
         wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
@@ -82,11 +82,12 @@ def note_rates(rates: Unit, place: int, wires: Wires) -> None:
 
 
 @inline
-def sum_of(rates: Unit) -> Rates:
-    """Those of the last two cycles together."""
+def sum_of(rates: Unit, last: int) -> Rates:
+    """Those of the last two cycles together; `last` is the place of the last one."""
     one, other = 0, 1
     return Rates(
         rates.shown[one] + rates.shown[other], rates.taken[one] + rates.taken[other],
+        rates.taken[last],
         rates.sent[one] + rates.sent[other], rates.read_was_due[one] | rates.read_was_due[other],
         rates.answer_was_due[one] | rates.answer_was_due[other],
         rates.load_moved[one] + rates.load_moved[other],
@@ -148,7 +149,7 @@ def skip(machine: Machine, given: Given, rates: Rates, period: int, turns: int,
     if turns and not (requests_wait(machine, waits, given.config, given.timing)
                       and data_go_on(machine, rates, given.code)):
         return 0
-    return repeat(machine, rates, given.code, period, most, forever)
+    return repeat(machine, rates, given.code, given.timing, period, most, forever)
 
 
 @inline
@@ -173,43 +174,46 @@ def data_go_on(machine: Machine, rates: Rates, code: Code) -> bool:
 
 
 @inline
-def repeat(machine: Machine, rates: Rates, code: Code, period: int, most: int,
+def repeat(machine: Machine, rates: Rates, code: Code, timing: Settings, period: int, most: int,
            forever: bool) -> int:
     """Repeat the last period as often as falling registers allow, at most `most` times. Returns how
     often, or FOREVER, without repeating it, if nothing ends that and `forever` is set."""
     memory, load, store = machine.dram, machine.load_steps, machine.store_steps
-    times = FOREVER
-    if rates.read_was_due | memory.read_ready_in:
-        times = min(times, memory.read_ready_in >> period - 1)
-    if rates.taken:
-        times = min(times, _count_before(memory.beats_to_take, rates.taken))
-    if rates.answer_was_due | memory.answer_ready_in:
-        times = min(times, memory.answer_ready_in >> period - 1)
-    if rates.sent:                      # the last beat of a burst is another one, and so on
-        times = min(times, _count_before(machine.writer.beats_to_send, rates.sent))
+    writer, now, latency = machine.writer, machine.clock.now, timing.write_latency
+    times = most                        # the last beat or step is another one than those before
     if rates.load_moved:
         times = min(times, _count_before(_load_steps(load, code[load.of], rates.load_kinds),
                                          rates.load_moved))
     if rates.store_moved:
         times = min(times, _count_before(_store_steps(store, code[store.of]), rates.store_moved))
+    if rates.read_was_due | memory.read_ready_in:
+        times = min(times, memory.read_ready_in >> period - 1)
     if rates.shown:
-        beats = int(memory.beats_to_show)
-        if beats <= min(times, most) * rates.shown and _no_request_is_left(machine):
-            beats = _beats_to_show(memory, machine.clock.now, min(times, most) * rates.shown)
-        times = min(times, _count_before(beats, rates.shown))
-    if times == FOREVER and forever:
-        return times
-    times = min(times, most)
+        times = min(times, _count_before(
+            skip_bursts.beats_to_show(machine, times * rates.shown), rates.shown))
+    if rates.sent:
+        times = min(times, _count_before(
+            skip_bursts.beats_to_send(writer, times * rates.sent), rates.sent))
+    apart = period if rates.taken == 1 else 1
+    takes = skip_bursts.Takes(now + (rates.taken_last * (apart - 1)), apart)
+    if rates.taken:
+        beats, cycles = skip_bursts.beats_to_take(machine, times * rates.taken, takes, latency)
+        times = min(times, _count_before(beats, rates.taken), cycles >> period - 1)
+    answered = 0
+    if rates.answer_was_due | memory.answer_ready_in:
+        cycles, answered = skip_bursts.responses(machine, times * period, period)
+        times = min(times, cycles >> period - 1)
+    elif (forever and rates.read_was_due | memory.read_ready_in | rates.shown | rates.taken
+          | rates.sent | rates.load_moved | rates.store_moved == 0):
+        return FOREVER
     if times <= 0 or (times < FLUSHED and ((rates.load_moved and code[load.of].in_acc)
                                            or (rates.store_moved and code[store.of].in_acc))):
         return 0
-    memory.beats_to_show -= times * rates.shown
-    if rates.shown:
-        _end_bursts(machine)
     memory.read_ready_in = max(0, memory.read_ready_in - times * period)
-    memory.beats_to_take -= times * rates.taken
-    memory.answer_ready_in = max(0, memory.answer_ready_in - times * period)
-    machine.writer.beats_to_send -= times * rates.sent
+    skip_bursts.show(machine, times * rates.shown)
+    skip_bursts.send(writer, times * rates.sent)
+    skip_bursts.take(memory, times * rates.taken, takes, latency, now)
+    skip_bursts.answer(machine, answered, times * period)
     if rates.load_moved:
         _move_load(machine, code[load.of], times * rates.load_moved, times * rates.load_strides,
                    rates.load_stride)
@@ -234,39 +238,6 @@ def _store_steps(store: Unit, box: Settings) -> int:
     if box.lanes == 1 and box.in_acc == 0:
         return store.left + (store.rows_left - 1) * box.tiles * box.parts
     return int(store.left)
-
-
-@inline
-def _no_request_is_left(machine: Machine) -> bool:
-    """Whether nobody heeds the end of a burst that is read, as long as its beats are taken when
-    they are shown."""
-    return (machine.reader.arvalid | machine.fetch.waits | machine.dram.rvalid == 0
-            and machine.dram.beats_to_show > 0 and not burst_walker.is_busy(machine.load_rows))
-
-
-@inline
-def _beats_to_show(memory: Unit, now: int, enough: int) -> int:
-    """How many beats of one client come without a pause: those of this burst, and of the next ones
-    as long as they are ready; no more bursts than `enough`."""
-    beats, number, go_on = int(memory.beats_to_show), 1, True
-    while go_on and number < memory.reads and beats <= enough:
-        place = (memory.reads_head + number) & BURSTS - 1
-        go_on = memory.read_client[place] == memory.rid and memory.read_ready[place] <= now
-        if go_on:
-            beats += memory.read_beats[place]
-            number += 1
-    return beats
-
-
-@inline
-def _end_bursts(machine: Machine) -> None:
-    """Go on to the burst that is shown, as if the ones before had ended."""
-    memory = machine.dram
-    while memory.beats_to_show <= 0:
-        memory.reads -= 1
-        memory.reads_head = (memory.reads_head + 1) & BURSTS - 1
-        memory.beats_to_show += memory.read_beats[memory.reads_head]
-        machine.reader.in_flight -= 1
 
 
 @inline
