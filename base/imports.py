@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from .classes.dataclass import dataclass
 
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")   # of statements in a statement
 

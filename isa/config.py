@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.checked_values import SHOWN_BITS, integer, quote
+from ..base.classes.dataclass import dataclass
 from ..base.errors import ConfigError
 from ..base.keywords import KeywordsChecked
 from .instructions import (

@@ -9,10 +9,10 @@ engine in `post`. There is one token counter for each ordered pair of engines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any, ClassVar
 
+from ..base.classes.dataclass import dataclass
 from .record import Fields, Record, Rule, i8, i16, i32, operand, u8, u16, u32
 
 INSTRUCTION_BYTES = 32

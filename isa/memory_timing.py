@@ -26,11 +26,11 @@ the last.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from ..base.checked_values import integer, quote
+from ..base.classes.dataclass import dataclass
 from ..base.errors import ConfigError
 from ..base.keywords import KeywordsChecked
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ..base.argument_checks import check_type
 from ..base.checked_values import integer, list_names, quote, show_name
+from ..base.classes.dataclass import dataclass
 from ..base.errors import IsaError
 from .config import Config
 from .instructions import ISA, POSITION_BITS, SEGMENTS

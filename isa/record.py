@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cached_property
 from struct import Struct
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from ..base.arrays import Array
 from ..base.checked_values import integer, quote
+from ..base.classes.dataclass import dataclass
 from ..base.errors import IsaError
 from ..base.keywords import Declared
 

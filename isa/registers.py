@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache
 
+from ..base.classes.dataclass import dataclass
 from .config import Config
 from .instructions import ISA_VERSION, POSITION_BITS, SEGMENTS, Engine
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 
 from ..base.checked_values import quote
+from ..base.classes.dataclass import dataclass
 from ..base.errors import MicrotronError
 
 DEFAULT_MHZ = 100.0

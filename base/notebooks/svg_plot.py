@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
 from ..checked_values import printable
+from ..classes.dataclass import dataclass
 from ..errors import MicrotronError
 
 WIDTH, HEIGHT = 720, 440

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ..files import say
 

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from glob import glob
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ...base.cache import cache_folder
+from ...base.classes.dataclass import dataclass
 
 PATIENCE = 10               # seconds for a tool to say its version
 

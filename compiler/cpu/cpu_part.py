@@ -7,11 +7,12 @@ expression. Constants are kept once, as they are; scratch buffers share memory o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from ...base.checked_values import show_name
+from ...base.classes.dataclass import dataclass
 from ...base.processor import Target
 from ..errors import attributed_to
 from ..expression.expression import walk

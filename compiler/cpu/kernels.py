@@ -7,9 +7,10 @@ that threads share; small ones are on the stack, and mostly in registers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ...base.classes.dataclass import dataclass
 from ..expression.expression import Axis, Expression, walk
 from ..expression.rewrite import rewrite
 from ..nest.nest import (

@@ -11,9 +11,9 @@ brings its own, or, where one step follows from the last, as a loop nest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ...base.classes.dataclass import dataclass
 from ...base.processor import Target
 from ..errors import CompileError
 from ..expression.tensor import Tensor

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ...base.classes.dataclass import dataclass
 from ..nest.nest import Buffer
 from .code.emit_kernel import Kernel
 from .kernels import bytes_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
+from ...base.classes.dataclass import dataclass
 from ..expression.expression import Axis, Element, Expression, walk
 from ..expression.tensor import Tensor
 from ..nest.nest import Access, Buffer

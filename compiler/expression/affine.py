@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from .elements import AXES
 from .expression import INDEX, Axis, Binary, Constant, Expression

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...base.arrays import Array
+from ...base.classes.dataclass import unguarded
 from ..errors import CompileError
 from .nodes import Binary, Expression, as_expression, walk
-from .scalars import INDEX, check_integer
+from .scalars import INDEX, LARGEST, check_integer
 
 ELEMENTS, AXES = "elements", "axes"     # what a node remembers them as
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@unguarded(frozen=True, eq=False, repr=False)
 class Axis(Expression):
     """Runs from 0 to `extent` - 1. Two axes are equal only if they are the same object."""
 
@@ -23,13 +23,15 @@ class Axis(Expression):
     dtype: str = INDEX
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "extent", check_integer(self.extent, f"axis {self.name}: extent"))
+        if type(self.extent) is not int or not 0 < self.extent <= LARGEST:     # as hardly ever
+            object.__setattr__(self, "extent", check_integer(self.extent,
+                                                             f"axis {self.name}: extent"))
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@unguarded(frozen=True, eq=False, repr=False)
 class Tensor:
     """A placeholder, which has no body, or the values of `body` for all combinations of `axes`. A
     placeholder whose `values` are here is a constant."""
@@ -95,7 +97,7 @@ def axes_in(expression: Expression) -> tuple[Axis, ...]:
     return known[AXES]
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Element(Expression):
     """One element of a tensor."""
 
@@ -116,7 +118,7 @@ class Element(Expression):
         return f"{self.tensor.name}[{', '.join(map(str, self.indices))}]"
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Reduction(Expression):
     """All values over some axes, combined: `+`, `*`, `min` or `max`. Only at the top of a body."""
 

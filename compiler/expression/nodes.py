@@ -9,11 +9,12 @@ Axes and positions have the type `index`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, SupportsFloat, TypeAlias
 
 import numpy as np
 
+from ...base.classes.dataclass import unguarded
 from ..errors import CompileError
 from .scalars import (
     ARITHMETIC,
@@ -115,7 +116,7 @@ class Expression:
         return self
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Constant(Expression):
     """A number."""
 
@@ -126,7 +127,7 @@ class Constant(Expression):
         return str(self.value)
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Binary(Expression):
     """An operator between two values of one type."""
 
@@ -150,7 +151,7 @@ class Binary(Expression):
         return f"({self.left} {self.operator} {self.right})"
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Cast(Expression):
     """A value as another type; integers that do not fit lose their high bits."""
 
@@ -171,7 +172,7 @@ class Cast(Expression):
         return f"{self.dtype}({self.value})"
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Select(Expression):
     """One of two values. Only the chosen one has to exist: the other may lie outside a tensor."""
 
@@ -193,7 +194,7 @@ class Select(Expression):
         return f"select({self.condition}, {self.then}, {self.otherwise})"
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Function:
     """A named function of scalars, given by what it does to arrays. To be compiled for the CPU, it
     is also an expression of its arguments, or the name of an instruction that LLVM has for it."""
@@ -205,7 +206,7 @@ class Function:
     intrinsic: str | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True, repr=False)
+@unguarded(frozen=True, repr=False)
 class Call(Expression):
     """A function of scalars, such as a requantization."""
 

@@ -4,12 +4,13 @@ that take the place of others."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
 from ...base.checked_values import integer, list_names, near_misses, quote, show_name
+from ...base.classes.dataclass import dataclass
 from ..graph.types import Array, GraphError, Shape
 
 MOST_VALUES = 4096              # numbers of an input that is fixed

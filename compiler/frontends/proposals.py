@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ..graph.types import GraphError, Shape
 from .given_inputs import GivenInputs, Sizes
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from ...base.checked_values import show_name
+from ...base.classes.dataclass import dataclass
 from .graph import Constant, Graph, Node, State
 from .operation import Operation
 from .types import Array, GraphError, Quantization, TensorType

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
 
 from ...base.checked_values import printable, show_name
+from ...base.classes.dataclass import dataclass
 from .operation import Operation, describe_operation
 from .types import Array, GraphError, TensorType
 

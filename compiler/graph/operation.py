@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
 
+from ...base.classes.dataclass import dataclass
 from ...base.keywords import Declared
 from .types import Array, GraphError, Shape, TensorType
 

@@ -8,10 +8,11 @@ are refused: a sum over all images, or a transpose that moves the first axis.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import singledispatch
 
 from ...base.checked_values import integer, quote, show_name
+from ...base.classes.dataclass import dataclass
 from .graph import Graph, Node
 from .operation import Operation, normalize_axes, normalize_axis
 from .operations.data_movement.blocks import DepthToSpace, SpaceToDepth

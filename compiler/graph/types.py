@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, prod
 
 import numpy as np
 
 from ...base import arrays
 from ...base.checked_values import integer, quote
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 
 Array = arrays.Array

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...base.classes.dataclass import dataclass
 from ..expression.affine import is_simple
 from ..expression.expression import INDEX, Binary, Expression, Select, walk
 from ..expression.intervals import Interval, Known, conjuncts, implied_intervals

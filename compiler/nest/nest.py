@@ -6,9 +6,10 @@ nest into a nest that can be listed (`listing`), checked (`verify`) and run (`ru
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
+from ...base.classes.dataclass import unguarded
 from ..expression.expression import Axis, Expression
 
 
@@ -45,7 +46,7 @@ class LoopKind(Enum):
 INDEPENDENT = (LoopKind.THREADS, LoopKind.PARALLEL, LoopKind.VECTORIZED)
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Interleave:
     """Some indices of a dimension lie side by side in memory, tile after tile: the index within
     such a group is the last before the tile. A group that is not whole is filled up. In a
@@ -62,7 +63,7 @@ class Interleave:
         return (*leading, self.ways, *tile)
 
 
-@dataclass(frozen=True, eq=False)
+@unguarded(frozen=True, eq=False)
 class Buffer:
     """An array somewhere. Two buffers are equal only if they are the same object.
 
@@ -89,7 +90,7 @@ class Buffer:
         return self.name
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Access(Expression):
     """One element of a buffer."""
 
@@ -110,7 +111,7 @@ class Access(Expression):
         return f"{self.buffer.name}[{', '.join(map(str, self.indices))}]"
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Region:
     """A box of a buffer: a start and an extent for each of its dimensions."""
 
@@ -131,7 +132,7 @@ class Statement:
         return ()
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Assign(Statement):
     """target = value"""
 
@@ -139,7 +140,7 @@ class Assign(Statement):
     value: Expression
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Copy(Statement):
     """target = source, a box of the same extents. Where the source box reaches beyond its buffer,
     the target gets `padding`, or keeps what it has if there is none. Where the target box reaches
@@ -150,7 +151,7 @@ class Copy(Statement):
     padding: int | None = None
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Invoke(Statement):
     """A hardware intrinsic, by name, on regions in the order of its declaration: first what it
     writes, and may read, then what it only reads. What the name means is for the back end to know.
@@ -160,7 +161,7 @@ class Invoke(Statement):
     regions: tuple[Region, ...]
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Start(Statement):
     """Everything in a region gets the value from which an intrinsic's sums, minima or maxima
     start."""
@@ -170,7 +171,7 @@ class Start(Statement):
     value: int
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Loop(Statement):
     """The body, once for each value of an axis, in order."""
 
@@ -182,7 +183,7 @@ class Loop(Statement):
         return (self.body,)
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class When(Statement):
     """The body, but only if a condition holds."""
 
@@ -193,7 +194,7 @@ class When(Statement):
         return (self.body,)
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Sequence(Statement):
     """Statements one after the other."""
 
@@ -203,7 +204,7 @@ class Sequence(Statement):
         return self.statements
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Slide:
     """How a buffer slides: so many indices of a dimension, each time. The indices from
     `first` on are new."""
@@ -213,7 +214,7 @@ class Slide:
     first: int
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Allocate(Statement):
     """A buffer that exists while the body runs; its contents are undefined at first. With several
     `copies` in memory, successive runs take turns in using them. If it is filled `ahead`, a back
@@ -231,7 +232,7 @@ class Allocate(Statement):
         return (self.body,)
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Marked(Statement):
     """Loops that are to become a hardware intrinsic, the start of its sums or, where the intrinsic
     is `DMA`, a transfer."""
@@ -244,7 +245,7 @@ class Marked(Statement):
         return (self.body,)
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Nest:
     """A whole computation. Its inputs and outputs are the buffers that are not allocated inside."""
 

@@ -6,9 +6,9 @@ Loops that were fused give indices f // 5 and f % 5; in an address they are f ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
 
+from ...base.classes.dataclass import dataclass
 from ..expression.expression import Axis, Binary, Constant, Expression
 from .nest import Access
 

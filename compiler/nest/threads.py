@@ -10,11 +10,11 @@ small enough to overlap. Where this proves nothing, the iterations count as depe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations
 from math import gcd
 
+from ...base.classes.dataclass import dataclass
 from ..expression.expression import Axis, Binary, Constant, Expression, walk
 from ..expression.intervals import Interval, Known, interval_of
 from .accesses import Conditions, Touch, intervals_under, touches

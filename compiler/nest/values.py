@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..expression.evaluate import Array, as_type, numpy_type
 from ..expression.expression import (

@@ -14,7 +14,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from ..errors import CompileError
-from ..expression.affine import affine, is_simple, margin
+from ..expression.affine import ZERO, affine, is_simple, margin
 from ..expression.expression import (
     BOOL,
     FLOATS,
@@ -119,11 +119,14 @@ class _Verifier:
             if not place.axes <= self.shared:
                 self.refuse(loop, "a parallel loop is the outermost one, or inside such loops only")
             self.shared.add(loop.axis)
-        axes, body = place.axes | {loop.axis}, loop.body
-        while isinstance(body, Loop) and body.kind == loop.kind == LoopKind.SERIAL and (
-                body.axis not in axes):         # neighbours at once
-            axes, body = axes | {body.axis}, body.body
-        self.visit(body, _Place(place.buffers, axes, place.conditions, place.known))
+        found, body = [loop.axis], loop.body
+        if loop.kind == LoopKind.SERIAL:        # neighbours at once
+            while isinstance(body, Loop) and body.kind == LoopKind.SERIAL and (
+                    body.axis not in found and body.axis not in place.axes):
+                found.append(body.axis)
+                body = body.body
+        self.visit(body, _Place(place.buffers, place.axes.union(found), place.conditions,
+                                place.known))
         if loop.kind in INDEPENDENT and place.known is not None:
             if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:
                 self.refuse(loop, f"there can be {MOST_THREADS} {COUNTED[loop.kind]} at most")
@@ -306,6 +309,8 @@ def _are_inside(statement: Statement, regions: tuple[Region, ...], place: _Place
                 len(region.start) == len(region.extents) == len(buffer.shape)):
             return False
         for start, count, extent in zip(region.start, region.extents, buffer.shape, strict=True):
+            if start is ZERO and 0 < count <= extent:       # as in most dimensions
+                continue
             form = affine(start) if is_simple(start) else None
             if form is None or count < 1 or (form.terms and not form.terms.keys() <= axes):
                 return False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..expression.expression import Constant, Expression
 from .nest import (

@@ -10,11 +10,12 @@ the heads above are the second of (word, head, channel).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..graph.graph import Graph
 from ..graph.operations.data_movement.shape import Reshape, Transpose

@@ -8,8 +8,9 @@ that is expected to be faster.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ..errors import CompileError
 from ..graph.graph import Graph

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError, attributed_to
 from ..graph.graph import Graph
 from ..operators.kernel import KernelKey

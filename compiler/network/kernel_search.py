@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, zip_longest
 
 from ...base.checked_values import quote
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ..graph.graph import Graph
 from ..graph.types import Array

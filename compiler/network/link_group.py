@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from ...base.cache import RESULTS
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ...isa.config import Config
 from ...isa.program import Tensor

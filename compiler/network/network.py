@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.program import Program
 from ..graph.graph import Graph

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.arithmetic import quantize_scales
 from ...isa.config import Config
 from ..errors import CompileError

@@ -11,11 +11,12 @@ not at the end fills its tiles. Nothing is copied, and no instruction is added.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axis

@@ -8,7 +8,7 @@ computed with it is computed for all of them at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ConfigError, ExecutionError
 from ...isa.instructions import Buffer
 from ...isa.memory_timing import MemoryTiming

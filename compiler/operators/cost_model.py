@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base import arrays
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.instructions import INSTRUCTION_BYTES
 from ...isa.memory_timing import MemoryTiming

@@ -10,12 +10,13 @@ value and what would be right, so that a slip never gives a plausible answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from enum import Enum
 from math import isfinite
 from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from ...base.checked_values import integer, quote
+from ...base.classes.dataclass import dataclass
 from ...base.keywords import Declared, KeywordsChecked
 from ...isa.instructions import TABLE_ENTRIES, Rounding
 from ..accelerator.selection.intrinsic import Requantization, requantize_function, scale_function

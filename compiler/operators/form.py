@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, Buffer
 from ...isa.memory_timing import MemoryTiming

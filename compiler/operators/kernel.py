@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from ...isa.program import Program

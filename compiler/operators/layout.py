@@ -12,11 +12,12 @@ fill value. Two tensors whose layouts are equal can share their bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ..errors import CompileError
 from ..nest.nest import Interleave

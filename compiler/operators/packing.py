@@ -7,13 +7,13 @@ later and give a wrong result.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base import arrays
 from ...base.argument_checks import check_type
+from ...base.classes.dataclass import dataclass
 from ...isa.arithmetic import SCALE_SHIFT_MASK, quantize_scales
 from ...isa.config import Config
 from ...isa.instructions import PARAMETER_TILES, TABLE_ENTRIES

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from .cost_model import Column
 from .description import Epilogue, activation, border, extent

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.memory_timing import MemoryTiming
 from .cost_model import BURST

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.classes.dataclass import dataclass
 from ..graph.builder import Builder
 from ..graph.graph import Constant, Graph, Node, with_nodes
 from ..graph.operation import Operation

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ..graph.evaluate_graph import compute_node
 from ..graph.graph import Graph, Node
 from ..graph.operation import Operation, Value

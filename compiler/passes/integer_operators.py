@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.instructions import Rounding
 from ..graph.graph import Graph, Node
 from ..graph.operation import normalize_axes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...isa.instructions import Rounding
 from ..graph.graph import Constant, Graph, Node
 from ..graph.operation import Operation

@@ -5,8 +5,9 @@ Each shows what it does, before → after, and refuses to change the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.classes.dataclass import dataclass, unguarded
 from ..errors import CompileError
 from ..expression.expression import Axis, Expression, Reduction
 from ..expression.rewrite import substitute
@@ -17,7 +18,7 @@ from ..nest.nest import LoopKind
 MOST_LANES = 64
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Split:
     """parent = outer × factor + inner - late, or min(outer × factor, extent - factor) + inner"""
 
@@ -28,7 +29,7 @@ class Split:
     overlaps: bool = False
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Fuse:
     """outer = fused // inner's extent, inner = fused % inner's extent"""
 
@@ -63,7 +64,8 @@ class Loops:
         that slides has something to begin with then.
         """
         place = self._place(axis)
-        factor = check_integer(factor, f"{self}: the factor by which axis {axis} is split")
+        if type(factor) is not int or factor < 1:
+            factor = check_integer(factor, f"{self}: the factor by which axis {axis} is split")
         outer = Axis(f"{axis.name}.outer", -(-(axis.extent + late) // factor), axis.reduces)
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
         self.leaves[place:place + 1] = [outer, inner]
@@ -189,9 +191,11 @@ class Loops:
                                f"sums and cannot be {what}")
 
     def _place(self, axis: Axis) -> int:
-        if axis not in self.leaves:
-            raise CompileError(f"{self}: {axis} is not one of its loops: {self._order()}")
-        return self.leaves.index(axis)
+        try:
+            return self.leaves.index(axis)
+        except ValueError:
+            raise CompileError(f"{self}: {axis} is not one of its loops: "
+                               f"{self._order()}") from None
 
     def _order(self) -> str:
         return ", ".join(map(str, self.leaves))

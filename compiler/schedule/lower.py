@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from numpy import iinfo
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..expression.affine import affine, affine_at, simplify_index
 from ..expression.elements import axes_in, elements_in

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
+from ...base.classes.dataclass import unguarded
 from ..expression.affine import ZERO, Affine, affine, affine_at
 from ..expression.elements import elements_in
 from ..expression.expression import Axis, Element, Expression
@@ -16,7 +16,7 @@ from .stage import Stage
 Side = tuple[Affine, int]       # where a dimension of a box starts, and its extent
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Part:
     """A box of a tensor: it starts at expressions of the loops around it."""
 

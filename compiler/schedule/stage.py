@@ -7,8 +7,9 @@ shows what it does, before → after, and refuses to change the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
 from ..expression.expression import (
     FLOATS,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..expression.affine import margin, opposite
+from ...base.classes.dataclass import dataclass
+from ..expression.affine import Affine, affine, margin, opposite
 from ..expression.expression import Axis, Expression, Select, binary, minimum
 from ..expression.intervals import conjuncts, interval_of
 from ..expression.rewrite import substitute
-from .loops import Fuse, Split
+from .loops import Split
 from .regions import Part, resize_axes
 from .stage import Stage
+
+NOTHING: dict[Expression, tuple[int, int]] = {}         # is known besides
 
 
 @dataclass
@@ -59,45 +62,62 @@ def _restrict(frame: Frame, conditions: list[Expression]) -> Frame | None:
 
 
 def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
-    axes = resize_axes(stage, part.extents)
+    tensor, axes = stage.tensor, resize_axes(stage, part.extents)
     local = _local_values(stage, axes)
-    ranges = {axis: interval_of(each, {}) for axis, each in local.items()}
-    guards = [binary("<", local[axis], axes[axis].extent) for axis in local
-              if ranges[axis][1] >= axes[axis].extent]
-    guards += [binary("<=", 0, each) for axis, each in local.items() if ranges[axis][0] < 0]
-    values = {}
-    for axis, start, extent in zip(stage.tensor.axes, part.start, stage.tensor.shape, strict=True):
-        values[axis] = start + local.get(axis, axes[axis])
-        low, high = interval_of(values[axis], {})
+    guards, late = [], []
+    for axis, each in local.items():
+        low, high = interval_of(each, NOTHING)
+        if high >= axes[axis].extent:
+            guards.append(binary("<", each, axes[axis].extent))
+        if low < 0:
+            late.append(binary("<=", 0, each))
+    guards += late
+    values: dict[Axis, Expression] = {}
+    counted: dict[Axis, Expression] = {}
+    for axis, start, extent in zip(tensor.axes, part.start, tensor.shape, strict=True):
+        counted[axis] = own = local[axis] if axis in local else axes[axis]
+        values[axis] = value = _sum(start, own)
+        low, high = interval_of(value, NOTHING)
         if high >= extent:
-            guards.append(binary("<", values[axis], extent))
+            guards.append(binary("<", value, extent))
         if low < 0:             # a reader pads what lies before the tensor
-            guards.append(binary("<=", 0, values[axis]))
-    for axis in stage.tensor.reduce_axes:
-        values[axis] = local.get(axis, axes[axis])
-    counted = {axis: local.get(axis, axes[axis]) for axis in stage.tensor.axes}
-    return Frame(stage, part, axes, values, counted, list(dict.fromkeys(guards)), body,
-                 stage.intrinsic)
+            guards.append(binary("<=", 0, value))
+    for axis in tensor.reduce_axes:
+        values[axis] = local[axis] if axis in local else axes[axis]
+    if len(guards) > 1:
+        guards = list(dict.fromkeys(guards))
+    return Frame(stage, part, axes, values, counted, guards, body, stage.intrinsic)
+
+
+def _sum(one: Expression, other: Expression) -> Expression:
+    """The sum of two indices, in its shortest form if they are affine."""
+    first, second = affine(one), affine(other)
+    if first is None or second is None:
+        return one + other
+    return other if not (first.terms or first.constant) else (first + second).expression()
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:
     """Axes that were split or fused, counted from the start of the part, in terms of the loops."""
     found: dict[Axis, Expression] = {}
-
-    def value(axis: Axis) -> Expression:
-        return found.get(axis, axes[axis])
-
     for relation in reversed(stage.relations):
-        if isinstance(relation, Split) and relation.overlaps:
+        if isinstance(relation, Split):
             factor = axes[relation.inner].extent
-            last = axes[relation.parent].extent - factor
-            found[relation.parent] = minimum(value(relation.outer) * factor, last) + value(
-                relation.inner)
-        elif isinstance(relation, Split):
-            found[relation.parent] = (value(relation.outer) * axes[relation.inner].extent
-                                      + value(relation.inner) - relation.late)
-        elif isinstance(relation, Fuse):
+            outer, inner = [found[each] if each in found else axes[each]
+                            for each in (relation.outer, relation.inner)]
+            found[relation.parent] = (
+                minimum(outer * factor, axes[relation.parent].extent - factor) + inner
+                if relation.overlaps else _joined(outer, factor, inner, relation.late))
+        else:
             extent = axes[relation.inner].extent
-            found[relation.outer] = value(relation.fused) // extent
-            found[relation.inner] = value(relation.fused) % extent
+            fused = found.get(relation.fused, axes[relation.fused])
+            found[relation.outer], found[relation.inner] = fused // extent, fused % extent
     return found
+
+
+def _joined(outer: Expression, factor: int, inner: Expression, late: int) -> Expression:
+    """outer × factor + inner - late"""
+    one, other = affine(outer), affine(inner)
+    if one is None or other is None:
+        return outer * factor + inner - late
+    return (one.times(factor) + other + Affine(-late)).expression()

@@ -9,11 +9,11 @@ first and `post` last.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple, TypeVar
 
 from ...base.checked_values import quote, show_name
+from ...base.classes.dataclass import dataclass
 from ...base.errors import AssemblyError
 from ...base.near_misses import hint, near
 from ..program import Segment

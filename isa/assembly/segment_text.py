@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from ...base.checked_values import show_name
+from ...base.classes.dataclass import dataclass
 from ...base.errors import AssemblyError
 from ..instructions import MicroOp
 from ..program import Segment

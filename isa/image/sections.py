@@ -10,12 +10,12 @@ import hashlib
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ImageError
 from ..instructions import ISA_VERSION
 

@@ -9,11 +9,12 @@ cannot deadlock in another order either.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ExecutionError, VerificationError
 from ...base.keywords import check_keywords
 from ..address_map import place_windows

@@ -8,11 +8,11 @@ Every tensor between stages has a place in that block, shared by those that neve
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.graph.graph import Graph
 from ...compiler.graph.types import TensorType
 from ...compiler.network.linking.dram_places import Grid

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.checked_values import integer, quote
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ...base.near_misses import near
 from ...base.text_file import read_text

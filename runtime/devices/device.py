@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from ...base import arrays
 from ...base.checked_values import quote
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ExecutionError, MicrotronError
 from ...base.keywords import check_keywords
 from ...isa.config import Config, tiny

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ExecutionError
 from ...isa.instructions import Engine
 from ...isa.memory_timing import MemoryTiming

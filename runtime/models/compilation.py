@@ -6,12 +6,13 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ...base.checked_values import integer, printable, quote, show_name
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.errors import InternalError, PassWarning, attributed_to
 from ...compiler.frontends.declare_states import declare_states

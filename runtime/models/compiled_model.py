@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.graph.graph import Constant, Graph, Node
 from ...compiler.graph.operations.layers.matmul import MatMul
 from ...compiler.graph.operations.layers.window import Conv, TransposedConv

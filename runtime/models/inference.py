@@ -8,11 +8,12 @@ Devices keep their programs; between inferences only inputs change.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from time import thread_time
 from typing import Any
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.graph.types import Array
 from ...isa.program import Program
 from ...sim.report import Report

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.operators.kernel import Kernel as CompiledKernel
 from ...compiler.operators.packing import Array
 from ...sim.report import Report

@@ -8,10 +8,10 @@ the same functions, in another company.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from ...base.cache import CODE, cache_key
+from ...base.classes.dataclass import dataclass
 from ...base.machine_code import Library, describe_target, object_file
 from ...base.processor import host
 from ...compiler.cpu.code.emit_kernel import Module

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base.argument_checks import check_path
 from ...base.checked_values import show_name
+from ...base.classes.dataclass import dataclass
 from ...base.keywords import check_keywords
 from ...base.notebooks.html_table import html_table
 from ...isa.memory_timing import MemoryTiming

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ...base.checked_values import list_names, show_name
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ...base.notebooks.html_table import html_table
 from ...compiler.graph.types import Array, TensorType

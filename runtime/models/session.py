@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ...base.checked_values import quote
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ...base.keywords import check_keywords
 from ...isa.memory_timing import MemoryTiming

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Protocol
 from zlib import crc32
 
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ExecutionError
 from ...isa.registers import REGISTER_BYTES
 from .protocol import ANSWER, MARK, PIECE, Frame, Kind, Outcome, Status

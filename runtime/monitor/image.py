@@ -6,12 +6,12 @@ The file may be anybody's: what its tables refer to is looked for before it is b
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ...base.arrays import Dtype
+from ...base.classes.dataclass import dataclass
 from ...base.errors import ImageError, MicrotronError
 from ...compiler.graph.types import Quantization, TensorType
 

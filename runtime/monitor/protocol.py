@@ -10,9 +10,10 @@ Numbers are little-endian. What is not a frame is text for people.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from zlib import crc32
+
+from ...base.classes.dataclass import dataclass
 
 MARK = b"\xA5\x5A"
 ANSWER = 0x80                   # added to the kind

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.network.network import Where
 from ...isa.program import Program
 from ...sim.report import Report

@@ -12,13 +12,14 @@ up to the time of an inference.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...base.checked_values import PlainData
+from ...base.classes.dataclass import dataclass
 from ...base.notebooks.figure import plot_axes
 from ...base.notebooks.html_table import html_table
 from ...base.notebooks.svg_plot import Series

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.classes.dataclass import dataclass
 from ...base.keywords import check_keywords
 from ...base.notebooks.html_table import html_table
 from ...isa.instructions import Engine

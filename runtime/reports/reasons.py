@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...base.checked_values import printable
+from ...base.classes.dataclass import dataclass
 from ..models.compiled_model import NodeReport
 from ..times.host_times import NodeTime
 from .units import duration

@@ -6,8 +6,7 @@ from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...base.classes.dataclass import dataclass
 from ..clock import Clock
 from .host_times import HostTimes
 

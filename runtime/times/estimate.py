@@ -8,9 +8,9 @@ is shown.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from ...base.checked_values import quote
+from ...base.classes.dataclass import dataclass
 from ...base.errors import MicrotronError
 from ..models.compiled_model import CompiledModel, HostStep
 from .host_times import Handover, HostTimes, NodeTime, Source, ports_of

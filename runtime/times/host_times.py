@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from ...base.classes.dataclass import dataclass
 from ..models.compiled_model import CompiledModel, Port, ProgramStep
 from ..models.state.resident import resident_ports
 

@@ -5,9 +5,9 @@ An estimate, not a count of instructions. [The CPU's half](docs/cpu.md) states t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log2, prod
 
+from ...base.classes.dataclass import dataclass
 from ...compiler.graph.graph import Graph, Node
 from ...compiler.graph.operations.layers.normalization import (
     InstanceNorm,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....base.classes.dataclass import dataclass
 from ...nest.nest import Buffer
 from .scratchpads import Place
 

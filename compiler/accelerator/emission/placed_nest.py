@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ...nest import nest as ir
 from ..selection.intrinsic import Intrinsics

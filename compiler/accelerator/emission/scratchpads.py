@@ -8,12 +8,12 @@ different banks of the accumulator where there is room, so that engines do not m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 from math import prod
 from operator import mul
 
+from ....base.classes.dataclass import unguarded
 from ....isa.config import Config
 from ....isa.instructions import Buffer as Scratchpad
 from ...errors import CompileError
@@ -41,7 +41,7 @@ OPERANDS = 3                # of an operation of the ALU, its result included
 STRIDES = "strides"         # what a buffer remembers them as
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Place:
     """The tiles of a buffer: from `first` on, a step further for each copy and thread. With a
     `pitch`, its indices (of the outermost dimension that has several) are that far apart, and

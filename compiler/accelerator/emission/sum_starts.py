@@ -7,8 +7,9 @@ begin it; before anything else touches one of them, they are cleared.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import Instruction
 from ...expression.affine import Affine
 from ...expression.expression import Axis

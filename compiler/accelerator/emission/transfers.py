@@ -8,12 +8,13 @@ step as one are joined. Dimensions that an instruction does not have are written
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import NamedTuple, TypeVar
 
+from ....base.classes.dataclass import unguarded
 from ....isa.config import Config
 from ....isa.instructions import Buffer as Scratchpad
 from ....isa.instructions import Load, Store
@@ -93,7 +94,7 @@ class Box(NamedTuple):
     sides: Sides
 
 
-@dataclass(frozen=True)
+@unguarded(frozen=True)
 class Transfer:
     """A copy between DRAM and a scratchpad, without the places where it starts. If channel blocks
     are interleaved in DRAM, the side of that dimension steps from group to group there."""

@@ -7,9 +7,9 @@ Every intrinsic brings one, those of the accelerator as well as those that a use
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import WINDOW_ROWS, AluOp, Buffer, GemmFlags, Instruction, Requantize
 from ...expression.affine import Affine
 from ...expression.expression import Axis

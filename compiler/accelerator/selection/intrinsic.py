@@ -18,12 +18,13 @@ declared in the same way (examples/new_intrinsic.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from ....base.arrays import Array
+from ....base.classes.dataclass import dataclass
 from ....isa.arithmetic import requantize_array, scale_array
 from ....isa.config import Config
 from ....isa.instructions import (

@@ -11,8 +11,9 @@ last dimensions of buffers. Dimensions before these say which tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ....base.classes.dataclass import dataclass
 from ...errors import CompileError
 from ...expression.affine import ZERO
 from ...expression.elements import axes_in

@@ -11,8 +11,7 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....base.classes.dataclass import dataclass
 from ...errors import CompileError
 from ...expression.expression import Axis, Binary, Cast, Expression
 from ...nest.nest import Access, Assign, Loop, Statement

@@ -10,10 +10,11 @@ iterations of the outermost loops, if these are parallel, and 0 and 1 otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from math import prod
 
+from ....base.classes.dataclass import dataclass
 from ....base.processor import Target
 from ...nest.nest import Assign, Buffer, Loop, Statement, parallel_loops
 from .emit_statements import NO_VECTORS, Statements

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from ....base.classes.dataclass import dataclass
 from ....base.processor import Target
 from ...errors import CompileError
 from ...expression.expression import (

@@ -9,7 +9,8 @@ function finds the buffers of all bodies that have the same number of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from ....base.classes.dataclass import dataclass
 
 
 @dataclass(frozen=True)

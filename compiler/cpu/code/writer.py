@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ...expression.expression import BOOL, FLOATS, INDEX, INTEGERS
 
 SCALARS = {"float16": "half", "float32": "float", "float64": "double", BOOL: "i1",

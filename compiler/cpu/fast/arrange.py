@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ....base.classes.dataclass import dataclass
 from ....base.processor import Target
 from ...expression.expression import FLOATS, Axis, Expression
 from ...expression.tensor import Tensor, compute

@@ -16,9 +16,9 @@ what comes next. AVX-512 has sixteen columns in each of 32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 
+from ....base.classes.dataclass import dataclass
 from ....base.processor import Target
 
 AVX512_BYTES = 64       # of a register

@@ -10,10 +10,10 @@ point z' = z - 128 likewise, for unsigned numbers that are to be signed, or the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....base.processor import Target
 from ...expression.expression import Expression, select
 from ...expression.tensor import Tensor, compute, constant

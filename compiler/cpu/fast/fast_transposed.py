@@ -8,10 +8,11 @@ So all phases are outputs of one convolution, whose result has their pixels side
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ...expression.expression import Expression
 from ...expression.tensor import Tensor, compute
 from ...graph.types import Array, Shape

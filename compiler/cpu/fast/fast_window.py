@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....base.classes.dataclass import dataclass
 from ...expression.expression import Expression
 
 

@@ -3,13 +3,13 @@ asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from ....base.checked_values import quote
+from ....base.classes.dataclass import dataclass
 from ...graph.operation import Operation
 from ...graph.operations.data_movement.shape import Reshape
 from ...graph.operations.pointwise.unary import Cast

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from ....base.classes.dataclass import dataclass
 
 if TYPE_CHECKING:
     from .call import Call

@@ -4,12 +4,13 @@ is known, which is done at once."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from onnx import FunctionProto
 
 from ....base.checked_values import quote, show_name
+from ....base.classes.dataclass import dataclass
 from ...graph.builder import Builder
 from ...graph.evaluate_graph import compute_node
 from ...graph.operation import Operation, Value

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import tflite
 
+from ....base.classes.dataclass import dataclass
 from ...graph.builder import Builder
 from ...graph.operation import Operation, Value
 from ...graph.operations.data_movement.indexing import Gather

@@ -11,13 +11,13 @@ under every node, or has for each node the indices that are there. Leaves are th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from typing import Protocol
 
 import numpy as np
 import tflite
 
+from ....base.classes.dataclass import dataclass
 from ...graph.types import MOST_AXES, Array, GraphError, Shape
 from .verifier import Table
 

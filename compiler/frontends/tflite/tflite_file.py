@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ import numpy as np
 import tflite
 
 from ....base.checked_values import show_name
+from ....base.classes.dataclass import dataclass
 from ...graph.types import MOST_AXES, Array, GraphError, Quantization, Shape
 from .sparse import densify
 from .verifier import Table, verify_flatbuffer

@@ -9,9 +9,10 @@ A variable that the network reads but never assigns is a constant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ....base.checked_values import show_name
+from ....base.classes.dataclass import dataclass
 from ...graph.builder import Builder
 from ...graph.graph import Constant, State
 from ...graph.operations.data_movement.shape import Reshape

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, TypeAlias
 
 import tflite
 
+from ....base.classes.dataclass import dataclass
 from ...graph.types import GraphError
 
 OFFSET = 4                      # bytes of an offset, and of a vector's length

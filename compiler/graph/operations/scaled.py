@@ -6,11 +6,11 @@ multiplied with a real scale, for each channel its own, as `isa.arithmetic` defi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isinf, isnan
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import MicrotronError
 from ....isa.arithmetic import INT32_HIGH, quantize_scale, quantize_scales, scale_array
 from ....isa.instructions import Rounding

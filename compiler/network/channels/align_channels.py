@@ -13,11 +13,12 @@ are rows of the identity. A tensor that would lie in two others is copied into o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import Rounding
 from ...graph.graph import Graph, Node

@@ -12,12 +12,13 @@ channels that nobody asked for. A cut at the end says that the last segment fill
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ...graph.graph import Graph, Node
 from ...graph.operation import normalize_axis
 from ...graph.operations.data_movement.shape import Concat, Slice

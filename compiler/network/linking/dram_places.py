@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import Buffer
 

@@ -9,12 +9,13 @@ anew for the whole stream, from what really meets in scratchpads and DRAM.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 import numpy as np
 
 from ....base.checked_values import printable
+from ....base.classes.dataclass import dataclass
 from ....isa.config import INDEX_BITS, Config
 from ....isa.instructions import (
     SCRATCHPADS,

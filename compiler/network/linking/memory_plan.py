@@ -4,8 +4,8 @@ together."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ....base.classes.dataclass import dataclass
 from .dram_places import Grid
 
 

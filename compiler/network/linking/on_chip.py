@@ -8,12 +8,12 @@ long as the layer. Both are planned like tensors in DRAM are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import Buffer, Gemm, GemmFlags, Load, Opcode, Window
 from ....isa.program import Program

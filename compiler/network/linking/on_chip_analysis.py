@@ -13,11 +13,12 @@ whatever operator they are of:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import (
     Alu,
     AluI,

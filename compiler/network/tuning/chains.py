@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....base.classes.dataclass import dataclass
 from ...graph.graph import Graph
 from ...operators.kernel import Kernel, KernelKey
 from ..groups import Group

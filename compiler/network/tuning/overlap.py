@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import MicrotronError
 from ...operators.layout import Layout
 from ..groups import Group

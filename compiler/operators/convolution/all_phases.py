@@ -11,11 +11,11 @@ The input is loaded once, not once for each phase, and results of all phases lea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...expression.expression import both, select, total

@@ -8,9 +8,10 @@ multiplier and shift. What a zero point of the input adds to a sum is part of th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import both, select, total

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...expression.tensor import Tensor

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ....base.classes.dataclass import dataclass
 from ...accelerator.selection.intrinsic import Intrinsic
 from ...expression.expression import Axis
 from ...expression.tensor import Tensor

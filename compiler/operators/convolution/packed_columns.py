@@ -16,12 +16,13 @@ columns, for two outputs, are four columns and not six, or two tiles of two colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, lcm
 from typing import Generic, TypeVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ...errors import CompileError
 from ..description import extent

@@ -20,12 +20,13 @@ No other operator reads or writes such tiles: this is for layers between a host 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import Buffer
 from ..description import LARGEST

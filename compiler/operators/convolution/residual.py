@@ -16,11 +16,12 @@ The arithmetic is that of both operators one after the other, to the bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import MicrotronError
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp, Buffer

@@ -28,12 +28,12 @@ its sides swapped, a head at a time: the weights are the data, and the input is 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Rounding
 from ...errors import CompileError

@@ -15,10 +15,10 @@ so that multiplier and shift stay what they are. A zero point of 0 needs none of
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import Expression, total

@@ -15,11 +15,12 @@ tile are computed like channel blocks, each from a column further on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, WINDOW_ROWS, WINDOW_TAPS
 from ...accelerator.selection.intrinsic import Intrinsic, requantize

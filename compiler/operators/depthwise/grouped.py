@@ -15,11 +15,12 @@ that of `conv2d` too, group after group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES
 from ...expression.expression import both, select, total

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ..packing import Array
 
 LARGEST_UNIT = 127          # the sum of an average's weights: one may have it all, in 8 bits

@@ -15,12 +15,13 @@ is that of both operators one after the other, to the bit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import log2, prod
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Buffer, Rounding
 from ....isa.memory_timing import MemoryTiming

@@ -14,13 +14,13 @@ parameters. The output is packed as (n, block, y, phase y, x, phase x, batch, la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.program import Program
 from ...errors import CompileError

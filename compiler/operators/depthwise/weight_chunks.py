@@ -12,11 +12,11 @@ taps are stored in groups of three, each group in four rows, with zeros where th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import WINDOW_ROWS, WINDOW_TAPS, Buffer
 from ..convolution.conv2d import Conv2d

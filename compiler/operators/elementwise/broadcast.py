@@ -10,9 +10,10 @@ block; the ALU then reads its tile for every pixel.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ...accelerator.selection.intrinsic import Intrinsic
 from ...expression.tensor import Tensor

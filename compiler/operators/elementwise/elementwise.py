@@ -13,12 +13,12 @@ The arithmetic is TFLite's, see docs/arithmetic.md:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import MicrotronError
 from ....isa.arithmetic import quantize_scale, scale_array
 from ....isa.config import Config

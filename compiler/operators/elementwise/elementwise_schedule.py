@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...nest.nest import Scope

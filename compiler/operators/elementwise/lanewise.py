@@ -10,11 +10,12 @@ a host and a host, an operator takes tensors as runs of numbers: no lane is left
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, AluOp
 from ...accelerator.selection.intrinsic import (

@@ -11,11 +11,12 @@ All blocks have the same weights, which are loaded once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, WINDOW_TAPS, AluOp
 from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ....base.classes.dataclass import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

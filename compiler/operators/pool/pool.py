@@ -20,13 +20,14 @@ down, differ by one just there, and half of their sum, rounded to even, is what 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from math import lcm, prod
 from typing import ClassVar
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import MicrotronError
 from ....isa.arithmetic import quantize_scale
 from ....isa.config import Config

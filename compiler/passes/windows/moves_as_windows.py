@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ...graph.graph import Graph, Node
 from ...graph.operations.data_movement.blocks import DepthOrder, DepthToSpace, SpaceToDepth
 from ...graph.operations.data_movement.indexing import Expand, Gather, Tile

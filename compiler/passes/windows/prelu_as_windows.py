@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import Rounding
 from ...graph.graph import Graph, Node
 from ...graph.operations.data_movement.shape import Reshape

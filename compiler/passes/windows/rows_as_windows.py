@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.instructions import Rounding
 from ...graph.graph import Graph, Node
 from ...graph.operation import Value, normalize_axis

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ...graph.graph import Graph, Node
 from ...graph.operation import Value
 from ...graph.operations.data_movement.blocks import DepthToSpace, SpaceToDepth

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.classes.dataclass import dataclass
 from ...instructions import Buffer
 from .accesses import DRAM
 from .layout import Layout

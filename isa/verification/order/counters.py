@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.classes.dataclass import dataclass
 from ...instructions import Engine
 from ...program import Program, engines_of
 

@@ -6,12 +6,12 @@ Only segments that something is stored to matter: what is only read cannot be in
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.classes.dataclass import dataclass
 from ...program import Program
 from .accesses import DRAM, NOT_LONG, SPACES, Table
 

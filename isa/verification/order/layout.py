@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.classes.dataclass import dataclass
 from ....base.errors import ExecutionError
 from ...config import Config
 from ...instructions import SEGMENTS, Buffer, Load, Store

@@ -7,9 +7,9 @@ moved: the next inference finds it there.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Protocol
 
+from ....base.classes.dataclass import dataclass
 from ....compiler.graph.types import Array
 from ...devices.device import Bytes
 from ..compiled_model import CompiledModel, HostStep, Port, ProgramStep

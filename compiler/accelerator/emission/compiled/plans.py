@@ -9,7 +9,6 @@ alike, so plans are stored for all of them (`PlanStore`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import is_not
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .....base.arrays import Array
+from .....base.classes.dataclass import dataclass
 from .....isa.instructions import INSTRUCTION_BYTES, Gemm, GemmFlags, Instruction, Load, Window
 from ....expression.affine import Affine
 from ...selection.hardware_loops import Walks, offsets

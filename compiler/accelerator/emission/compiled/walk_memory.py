@@ -7,13 +7,13 @@ thread keeps the arrays for its next nest, as large as they have become.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from threading import local
 from typing import TypeVar
 
 import numpy as np
 
 from .....base.arrays import Array
+from .....base.classes.dataclass import dataclass
 from .....isa.instructions import INSTRUCTION_BYTES
 from . import nest_arrays as tables
 from .nest_arrays import LOOP_OPERANDS, MOST_AXES

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from .....base.classes.dataclass import dataclass
 from ....expression.expression import Expression, as_expression, both, either, negate
 from ....nest.nest import Buffer, Statement, make_sequence
 from ..nest_builders import assign, at, loop_over, place_of, when, with_buffer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from .....base.checked_values import quote
+from .....base.classes.dataclass import dataclass
 from ....graph.operations.data_movement.indexing import Gather
 from ....graph.operations.data_movement.shape import Transpose
 from ....graph.operations.layers.matmul import MatMul

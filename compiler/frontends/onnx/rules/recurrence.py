@@ -3,10 +3,9 @@ all steps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ....graph.operation import Operation
 from ....graph.operations.data_movement.indexing import Expand
 from ....graph.operations.data_movement.shape import Concat, Transpose

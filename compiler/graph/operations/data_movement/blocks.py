@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Value, operand
 from ...types import Array, GraphError, TensorType
 from .shape import _Moved, moved_type

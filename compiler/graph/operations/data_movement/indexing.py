@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, broadcast, normalize_axis, operand
 from ...types import Array, GraphError, TensorType
 from .shape import _Moved, moved_type

@@ -7,11 +7,11 @@ larger or the less of the two. Numbers are written in the order of the updates, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Value, normalize_axis, operand
 from ...types import Array, GraphError, TensorType
 from .indexing import _check_indices, wrap_indices

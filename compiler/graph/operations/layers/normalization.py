@@ -3,10 +3,9 @@ computed in 64 bits and rounded once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, normalize_axis, operand
 from ...types import Array, GraphError, TensorType
 

@@ -15,12 +15,12 @@ are computed in 64 bits and rounded once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from math import isnan
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, operand, same_types
 from ...types import Array, GraphError, Shape, TensorType
 from ..pointwise.unary import _sigmoid

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, normalize_axes, normalize_axis, operand
 from ...types import Array, GraphError, Shape, TensorType
 from ..scaled import Scaled

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, normalize_axis, operand
 from ...types import Array, GraphError, TensorType
 

@@ -7,11 +7,11 @@ Images are (n, y, x, channel), or (n, channel, y, x) with `channel_axis` 1. Weig
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from .....isa.arithmetic import quantize_scale, scale_array
 from .....isa.instructions import Rounding
 from ...operation import Operation, Value, operand

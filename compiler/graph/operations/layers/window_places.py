@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Value
 from ...types import Array, GraphError, TensorType
 from .window import Pair, _Window

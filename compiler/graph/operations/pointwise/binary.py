@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from .....isa.arithmetic import quantize_scale, scale_array
 from ...operation import Value, broadcast, operand
 from ...types import Array, GraphError, TensorType

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from .....isa.arithmetic import quantize_scale, scale_array
 from .....isa.instructions import Rounding
 from ...operation import Operation, Value, operand

@@ -7,13 +7,13 @@ value, which no framework promises more than.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from math import erf as exact_erf
 from math import factorial, pi, sqrt
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, operand
 from ...types import DTYPES, Array, GraphError, TensorType
 

@@ -3,10 +3,9 @@ that no other framework computes in the same way."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from .....isa.arithmetic import INT32_HIGH, TWICE, quantize_scale, scale_array
 from ...operation import Operation, Value, broadcast, operand
 from ...types import Array, GraphError, TensorType

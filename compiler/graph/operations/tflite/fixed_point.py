@@ -6,11 +6,11 @@ products need no care. The formulas are those of gemmlowp's fixedpoint.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import floor, isfinite
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from .....isa.arithmetic import INT32_HIGH, INT32_LOW, TWICE, quantize_scale, scale_array
 from ...operation import Operation, Value, operand
 from ...types import Array, GraphError, TensorType

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ....operators.depthwise.linear_taps import LARGEST_UNIT, AxisTaps, axis_taps
 from ...operation import Value, operand
 from ...types import Array, GraphError, TensorType

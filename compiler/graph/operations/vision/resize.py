@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Value, operand
 from ...types import Array, GraphError, TensorType
 from ..data_movement.shape import _Moved, moved_type

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
 import numpy as np
 
+from .....base.classes.dataclass import dataclass
 from ...operation import Operation, Value, operand
 from ...types import Array, GraphError, TensorType
 from .resize import ResizeKind, cubic_weights

@@ -11,10 +11,11 @@ where that fits 8 bits. Sums wrap in 32 bits, so this is exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ......base.classes.dataclass import dataclass
 from .....graph.operation import Operation
 from .....graph.operations.data_movement.indexing import Expand
 from .....graph.operations.data_movement.shape import Concat

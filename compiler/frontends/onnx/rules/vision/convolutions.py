@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ......base.classes.dataclass import dataclass
 from .....graph.operation import Operation
 from .....graph.operations.data_movement.shape import Reshape, Transpose
 from .....graph.operations.layers.window import Conv, Pair, Sides, TransposedConv

@@ -4,10 +4,10 @@ constant matrix along each axis."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ......base.classes.dataclass import dataclass
 from .....graph.operations.data_movement.shape import Transpose
 from .....graph.operations.layers.matmul import MatMul
 from .....graph.operations.pointwise.logic import Logical, LogicKind, Where
