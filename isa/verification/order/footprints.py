@@ -60,11 +60,11 @@ def extent_of(row: Row, uops: MicroOps, work: Workspace) -> Extent:
     """Where an access lies that is not empty; its loops are left in the workspace, tidied up."""
     low = high = row.base
     if row.column != NO_COLUMN:
-        column = uops[row.column]
-        low = high = column[row.uop]
-        for at in range(row.uop + 1, row.uop + row.count):
-            low, high = min(low, column[at]), max(high, column[at])
-        low, high = low * row.span, high * row.span
+        column = uops[row.column, row.uop:row.uop + row.count]
+        least = most = column[0]
+        for at in range(len(column)):
+            least, most = min(least, column[at]), max(most, column[at])
+        low, high = int(least) * row.span, int(most) * row.span
     shift = _tidy(row, work)
     length = row.span
     for each in range(3):
@@ -138,8 +138,9 @@ def _repeat(work: Workspace, marked: int, count: int, stride: int) -> int:
         more = min(done, count - done)
         for at in range(marked):
             work.copy[at] = work.mask[at]
+        target = work.mask[more * stride:]      # from 0 on, so that it goes to vector units
         for at in range(marked):
-            work.mask[at + more * stride] |= work.copy[at]
+            target[at] |= work.copy[at]
         marked += more * stride
         done += more
     return marked
