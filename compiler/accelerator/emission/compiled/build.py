@@ -35,7 +35,7 @@ from .jit import bind
 from .nest_arrays import MOST_AXES
 from .plans import current_store, plan_intrinsic
 from .walk import walk
-from .walk_memory import MOST_OPERANDS, MOST_RANK, Sizes, new_state, with_more_room
+from .walk_memory import MOST_OPERANDS, MOST_RANK, Sizes, new_room, with_more_room
 from .words import (
     UOP_WORD,
     UnsupportedError,
@@ -356,10 +356,10 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
     the emitter itself can emit it, or refuses to and says why."""
     try:
         builder = Builder(placed)
-        arrays, (state, output) = builder.arrays(), new_state(builder.sizes())
-        fixed, room = bind(arrays), (bind(state), bind(output))
+        fixed, room = bind(builder.arrays()), new_room(builder.sizes())
         while True:
-            end = walk(fixed, builder.store.arrays(), *room)
+            end = walk(fixed, builder.store.arrays(), *room.words)
+            state, output, _ = room
             if end == tables.REFUSED or state.numbers[tables.WRITTEN] > most:
                 return None
             if end == tables.DONE:
@@ -367,8 +367,7 @@ def emit_words(placed: PlacedNest, most: int) -> tuple[Stream, Array] | None:
             if end == tables.MISSING:
                 builder.plan(state)
             else:
-                state, output = with_more_room(state, output)
-                room = bind(state), bind(output)
+                room = with_more_room(state, output)
     except UnsupportedError:
         return None
     written, uops = state.numbers[tables.WRITTEN], state.numbers[tables.UOPS]
