@@ -5,10 +5,12 @@ A subclass of a description is an unknown operator until it is registered.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..errors import CompileError
 from .convolution import conv2d_schedule, residual, transposed
 from .dense import dense_schedule
-from .depthwise import conv_separable, depthwise_schedule, grouped, separable, upsample
+from .depthwise import conv_separable, depthwise_schedule, grouped, packed_rows, separable, upsample
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import AnyOperator
@@ -38,7 +40,9 @@ def operator_of(spec: Description) -> AnyOperator:
     return operator
 
 
-for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
-               pool_schedule, elementwise_schedule, broadcast_schedule, residual,
-               conv_global_average, separable, conv_separable, upsample):
+for module in (conv2d_schedule, grouped):
+    register(replace(module.OPERATOR, instead=packed_rows.pack_rows))
+for module in (depthwise_schedule, transposed, dense_schedule, pool_schedule,
+               elementwise_schedule, broadcast_schedule, residual, conv_global_average, separable,
+               conv_separable, upsample):
     register(module.OPERATOR)

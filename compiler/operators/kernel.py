@@ -90,7 +90,8 @@ class Kernel:
 class Operator(Generic[DescriptionT, FormT, KnobsT]):
     """All that is known about an operator: its description, its forms on a configuration, the most
     promising first, the template of their schedules, and how it is compiled. Forms in layouts that
-    no other operator has are for those `alone`."""
+    no other operator has are for those `alone`, as is what may take the place of their kernel
+    `instead`, if it is faster."""
 
     description: type[DescriptionT]
     forms: Callable[[DescriptionT, Config], Iterable[FormT]]
@@ -98,6 +99,8 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
     compile: Callable[[Operator[DescriptionT, FormT, KnobsT], DescriptionT, Config, Options],
                       Kernel] | None = None
     alone: Callable[[DescriptionT, Config], Iterable[FormT]] | None = None
+    instead: Callable[[Operator[DescriptionT, FormT, KnobsT], DescriptionT, Kernel, Options],
+                      Kernel | None] | None = None
 
     @property
     def name(self) -> str:
@@ -111,7 +114,17 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
 
     def compile_spec(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
-        return (self.compile or compile_by_form)(self, spec, config, options)
+        def compile_plainly(options: Options) -> Kernel:
+            return (self.compile or compile_by_form)(self, spec, config, options)
+
+        if (self.instead is None or not options.alone or options.cost is None
+                or options.form is not None or options.knobs is not None):
+            return compile_plainly(options)
+        kernel = compile_plainly(replace(options, hide_latency=True))
+        other = self.instead(self, spec, kernel, options)
+        if other is None:
+            return kernel if options.hide_latency else compile_plainly(options)
+        return other
 
 
 AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all
