@@ -19,6 +19,7 @@ from ...isa.program import Program
 from ..errors import CompileError
 from .choice import Candidate, Cost, fastest, rank_candidates
 from .description import Description
+from .ends.cut_ends import cut_ends
 from .form import Form, FormKey, FormT, KnobsT, Template
 from .knob_checks import check_knobs
 from .packing import Array, check_operands
@@ -117,14 +118,15 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
         def compile_plainly(options: Options) -> Kernel:
             return (self.compile or compile_by_form)(self, spec, config, options)
 
-        if (self.instead is None or not options.alone or options.cost is None
-                or options.form is not None or options.knobs is not None):
+        if (not options.alone or options.cost is None or options.form is not None
+                or options.knobs is not None):
             return compile_plainly(options)
         kernel = compile_plainly(replace(options, hide_latency=True))
-        other = self.instead(self, spec, kernel, options)
-        if other is None:
-            return kernel if options.hide_latency else compile_plainly(options)
-        return other
+        other = self.instead(self, spec, kernel, options) if self.instead is not None else None
+        if not options.hide_latency:
+            return other or compile_plainly(options)
+        kernel = other or kernel
+        return replace(kernel, program=cut_ends(kernel.program, options.cost))
 
 
 AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all
