@@ -14,7 +14,7 @@ from .depthwise import conv_separable, depthwise_schedule, grouped, packed_rows,
 from .description import Description
 from .elementwise import broadcast_schedule, elementwise_schedule
 from .kernel import AnyOperator
-from .pool import conv_global_average, pool_schedule
+from .pool import conv_global_average, packed_tail, pool_schedule
 
 OPERATORS: dict[type[Description], AnyOperator] = {}
 
@@ -42,7 +42,8 @@ def operator_of(spec: Description) -> AnyOperator:
 
 for module in (conv2d_schedule, grouped):
     register(replace(module.OPERATOR, instead=packed_rows.pack_rows))
-for module in (depthwise_schedule, transposed, dense_schedule, pool_schedule,
+register(replace(pool_schedule.OPERATOR, instead=packed_tail.pack_tail))
+for module in (depthwise_schedule, transposed, dense_schedule,
                elementwise_schedule, broadcast_schedule, residual, conv_global_average, separable,
                conv_separable, upsample):
     register(module.OPERATOR)
