@@ -82,6 +82,7 @@ class DepthwiseForm(TensorForm):
     parameters: Tensor
     sums: Tensor
     asked: Depthwise            # of which `spec` has every so many columns
+    pitch: int = 0              # tiles from row to row, if they have a border between them in DRAM
 
     @property
     def description(self) -> Depthwise:

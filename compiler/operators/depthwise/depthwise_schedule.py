@@ -18,6 +18,7 @@ from ..cost_model import OVERHEAD, Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
 from ..kernel import Operator
+from . import bordered_rows
 from .depthwise import COLUMN, Depthwise, DepthwiseForm, form_of
 from .rows_once import is_row_by_row, load_boxes, load_rows_once, row_buffers
 
@@ -149,7 +150,14 @@ def _sums(form: DepthwiseForm, knobs: Knobs) -> Column:
 
 
 def _window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
-    """Rows and columns of input that one step needs for each chunk."""
+    """Rows and columns of input that one step needs for each chunk; if rows have a border between
+    them, one long row."""
+    if form.pitch:
+        height, width = ((count - 1) * stride + (taps - 1) * dilation + 1
+                         for count, stride, taps, dilation in zip(
+                             (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
+                             form.spec.dilation, strict=True))
+        return 1, (height - 1) * form.pitch + width
     height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
                          (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
@@ -169,7 +177,7 @@ def _loaded_window(form: DepthwiseForm, knobs: Knobs) -> tuple[Column, Column]:
         for axis, outputs, count, taps, dilation in zip(
             range(2), form.spec.out_shape, (knobs.rows, knobs.columns), form.chunks.taps,
             form.spec.dilation, strict=True))
-    return height, width
+    return (1, height * form.pitch) if form.pitch else (height, width)
 
 
 def estimate(form: DepthwiseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
@@ -220,4 +228,6 @@ def forms_of(spec: Depthwise, config: Config) -> list[DepthwiseForm]:
 
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
                     schedule=schedule)
-OPERATOR = Operator(description=Depthwise, forms=forms_of, template=TEMPLATE)
+OPERATOR = Operator(
+    description=Depthwise, forms=forms_of, template=TEMPLATE,
+    alone=lambda spec, config: bordered_rows.forms_of(spec, config, form_of(spec, config)))

@@ -26,7 +26,7 @@ def is_row_by_row(form: DepthwiseForm, rows: Column) -> Mask:
     spec, chunks = form.spec, form.chunks
     if (chunks.slide == 0 or chunks.counts != (1, 1) or spec.kernel[0] <= spec.stride[0]
             or spec.dilation[0] > 1 or spec.planes > 1 or form.asked.columns_in > 1
-            or form.repeats > 1):
+            or form.repeats > 1 or form.pitch):
         return False
     single: Mask = np.equal(rows, 1) & (spec.out_height > 1)
     return single
