@@ -15,16 +15,18 @@ from .editable_netlist import Netlist
 from .pack_registers import pack_registers
 from .place_blocks import place_blocks
 from .replicate_registers import replicate_registers
+from .save_luts import save_luts
 
-COPIES, SIGNS, PLACES = "copies", "signs", "places"
+COPIES, SIGNS, PLACES, LUTS = "copies", "signs", "places", "LUTs"
 
 
 def run_passes(modules: Iterable[PlainData], die: Die) -> Counter[str]:
-    """Replicate and pack registers, align multiplier operands and place blocks: how many of each
-    were changed."""
+    """Merge LUTs, replicate and pack registers, align multiplier operands and place blocks: how
+    many of each were changed."""
     done: Counter[str] = Counter()
     for each in modules:
         netlist = Netlist(each)
+        done[LUTS] += save_luts(netlist)
         done[COPIES] += replicate_registers(netlist)
         done += pack_registers(netlist)
         done[SIGNS] += align_multiplier_operands(netlist)

@@ -17,10 +17,13 @@ from microtron.isa.config import Config
 
 from ..build.bare import NAME, TOP, to_rtlil
 from ..build.debian_root import PART
+from ..build.steps import module_identity
+from ..ecp5.save_luts import save_luts_in_file
 from .families import Family
 from .timing_netlist import Netlist, read_netlist
 
 INSIDE = f"{TOP}.{NAME}."       # in front of units' places
+CELLS = "cells.json"                # the netlist
 # Runs in a process of its own, which gives the memory back and can be interrupted.
 SCRIPT = """
 import sys
@@ -70,7 +73,7 @@ def synthesize(text: str, family: Family, unit: str | None = None) -> Synthesis:
     """A whole elaborated design, or one of its units."""
     folder, top = synthesized_folder(text, family, unit), _top(unit)
     return Synthesis(folder, read_netlist(folder / "gates.json", top),
-                     read_netlist(folder / "cells.json", top))
+                     read_netlist(folder / CELLS, top))
 
 
 def synthesized_folder(text: str, family: Family, unit: str | None = None) -> Path:
@@ -78,9 +81,17 @@ def synthesized_folder(text: str, family: Family, unit: str | None = None) -> Pa
     passes = synthesis_passes(family, unit)
     return cached_folder(
         PART, f"{family.part.replace('/', '-')}-{unit or 'whole'}",
-        (text, *passes, yosys_version()), lambda folder: run_yosys(folder, text, passes),
+        (text, *passes, yosys_version(), *(module_identity(save_luts_in_file.__module__)
+                                           if family.die else ())),
+        lambda folder: _synthesize(folder, text, passes, family),
         work=f"synthesizing {unit or 'the accelerator'}: seconds for a unit, minutes for large "
              "designs")
+
+
+def _synthesize(folder: Path, text: str, passes: tuple[str, ...], family: Family) -> None:
+    run_yosys(folder, text, passes)
+    if family.die:
+        save_luts_in_file(folder / CELLS)
 
 
 def synthesis_passes(family: Family, unit: str | None = None) -> tuple[str, ...]:
@@ -94,7 +105,7 @@ def synthesis_passes(family: Family, unit: str | None = None) -> tuple[str, ...]
     return (f"hierarchy -top {top}", "memory_nordff", *before_luts, f"select {top}",
             "write_json -selected gates.json", "select -clear",
             f"{command} -run map_luts:check", f"select {top}",
-            "write_json -selected cells.json")
+            f"write_json -selected {CELLS}")
 
 
 def _top(unit: str | None) -> str:
