@@ -20,8 +20,8 @@ def offset_bits(tiles: int) -> int:
     An index is `base + offset` with a base of INDEX_BITS bits and lies in `range(tiles)`, so a
     checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset (that
     of the slot before, or of the slot with which a loop began) plus one stride. A unit that checks
-    the slots in order and stops at the first index out of range never sees one wrap. If the base is
-    included already, indices replace offsets, and fit as well.
+    the slots in order and stops at the first index out of range never sees one wrap. Where the base
+    is included already, `narrow` ones do.
     """
     stride = 1 << STRIDE_BITS - 1
     return (max(tiles, 1 << INDEX_BITS) + stride - 1).bit_length() + 1
@@ -29,14 +29,17 @@ def offset_bits(tiles: int) -> int:
 
 def nest_layout(operands: Mapping[str, int], tag: ShapeLike, *, steps: bool) -> data.StructLayout:
     """Three nested loops, with `steps` around a sequence of `count` steps; `tag` is passed on to
-    the slots. Each operand steps from its base. `announces`: slots mark where an iteration of the
-    outer loop begins. `once` and `never`: which of the counts are one, and which zero."""
-    walk = data.StructLayout({loop: signed(STRIDE_BITS) for loop in LOOPS})
+    the slots. Each operand steps from its base; neither that nor its strides have more bits than
+    its index. `announces`: slots mark where an iteration of the outer loop begins. `once` and
+    `never`: which of the counts are one, and which zero."""
+    walks = {operand: data.StructLayout({loop: signed(min(STRIDE_BITS, bits)) for loop in LOOPS})
+             for operand, bits in operands.items()}
     return data.StructLayout({
         "loops": data.StructLayout({loop: LOOP_BITS for loop in LOOPS}),
         **({"count": LOOP_BITS} if steps else {}),
-        "bases": data.StructLayout({operand: INDEX_BITS for operand in operands}),
-        "strides": data.StructLayout({operand: walk for operand in operands}),
+        "bases": data.StructLayout({operand: min(INDEX_BITS, bits)
+                                    for operand, bits in operands.items()}),
+        "strides": data.StructLayout(walks),
         "announces": 1,
         **judgement_layout(steps=steps),
         "tag": tag,
@@ -100,7 +103,7 @@ class Sequencer(wiring.Component):
 
     Parameters
     ----------
-    operands : by name, the bits of the index (see `offset_bits`)
+    operands : by name, the bits of the index (see `offset_bits` and `narrow`)
     tag : shape of the data passed from a nest to each of its slots
     steps : whether the innermost iteration is a sequence
 

@@ -1,10 +1,10 @@
 """Decodes the ALU's instructions into loop nests of one form."""
 
-from amaranth.hdl import Cat, Const, Module, Mux
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import Component, In, Out
 
-from ...isa.config import Config
+from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import (
     LOOPS,
     TABLE_SHIFT,
@@ -24,10 +24,12 @@ from ...isa.instructions import (
 from ..interfaces import commands
 from ..layouts import OPCODE_BITS, POSITION_BITS, instructions_of, opcode_of, unpack
 from ..logic import exponent, require_entries
-from ..sequencer import judge_counts, nest_layout, offset_bits
+from ..narrow import narrow, reach_bits
+from ..sequencer import judge_counts, nest_layout
 from .alu_lane import wraps
 from .alu_lanes import WORK
 
+WIDEST = reach_bits(1 << INDEX_BITS)    # of any index
 OUT_LOW, OUT_HIGH = -128, 127           # what fits in a lane of out
 
 
@@ -46,10 +48,11 @@ def task_layout(config: Config) -> data.StructLayout:
 
 
 def operands(config: Config) -> dict[str, int]:
-    """Operands that the sequencer steps through. Parameters of a requantize are its right operand,
-    words of a table its destination."""
-    out, acc = offset_bits(config.tiles(Buffer.OUT)), offset_bits(config.tiles(Buffer.ACC))
-    return {"dst": max(out, acc), "left": acc, "right": acc}
+    """Operands that the sequencer steps through, with the bits of their indices. Parameters of a
+    requantize are its right operand, words of a table its destination."""
+    acc = config.tiles(Buffer.ACC)
+    targets = max(acc, config.tiles(Buffer.OUT), config.tables * TABLE_WORDS)
+    return {"dst": reach_bits(targets), "left": reach_bits(acc), "right": reach_bits(acc)}
 
 
 def decoded_layout(config: Config) -> data.StructLayout:
@@ -81,11 +84,25 @@ class AluDecoder(Component):
     def elaborate(self, platform):
         m = Module()
         command, decoded = self.commands.payload, self.decoded.payload
-        _decode(m, command, decoded.nest, self.config)
+        wide = Signal(nest_layout(dict.fromkeys(operands(self.config), WIDEST),
+                                  task_layout(self.config), steps=False))
+        _decode(m, command, wide, self.config)
+        _narrow(m, wide, decoded.nest, operands(self.config))
         m.d.comb += [decoded.wait.eq(unpack(Instruction, command.word).wait),
                      self.decoded.valid.eq(self.commands.valid),
                      self.commands.ready.eq(self.decoded.ready)]
         return m
+
+
+def _narrow(m: Module, wide: data.View, nest: data.View, operands: dict[str, int]) -> None:
+    """Drive a nest from one with fields as wide as those of instructions."""
+    for name in nest.shape().members:
+        if name not in ("bases", "strides"):
+            m.d.comb += nest[name].eq(wide[name])
+    for name, bits in operands.items():
+        m.d.comb += nest.bases[name].eq(narrow(wide.bases[name], bits))
+        for loop in LOOPS:
+            m.d.comb += nest.strides[name][loop].eq(narrow(wide.strides[name][loop], bits))
 
 
 def _decode(m: Module, command: data.View, nest: data.View, config: Config) -> None:
