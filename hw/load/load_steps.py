@@ -130,9 +130,6 @@ class LoadSteps(TileSteps):
                                     other=_of(heights, prepared.first_section)),
                 ]
 
-    def _pitches(self):
-        return self.fields.sram_pitch, None
-
     def _describe_own(self, m):
         fields, step = self.fields, self.steps.payload
         m.d.comb += [

@@ -48,8 +48,5 @@ class StoreSteps(TileSteps):
             with m.If(self.begins | self.plane_ends):
                 m.d.sync += self.rows.load(rows)
 
-    def _pitches(self):
-        return self.fields.sram_pitch
-
     def _describe_own(self, m):
         m.d.comb += self.steps.payload.read.eq((self.packing.part == 0) & ~self.prepared.empty)

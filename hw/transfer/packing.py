@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import Buffer
 from ..interfaces import bits_for
+from ..narrow import reach_bits
 from .burst_walker import COUNT_BITS
 
 ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)     # a word is one tile, whatever the bus width
@@ -57,7 +58,7 @@ class Packing(Component):
         The step can move all tiles that are left.
     within : In(range(2 * bus_bytes + 1))
         Tiles that this step and the next can move, if they move together.
-    index : In(INDEX_BITS + 1)
+    index : In(index_bits)
         The tile of the scratchpad, in range or not.
     part : In(part of a tile)
         The part of this tile that moves next.
@@ -100,11 +101,14 @@ class Packing(Component):
         self.buffers = buffers
         self.lane_bits = bits_for(max(lanes_of(config, buffer) for buffer in buffers))
         self.part_bits = bits_for(max(parts_of(config, buffer) for buffer in buffers))
+        # From an index in range, `narrow` pitches and the tiles of a step lead to no other one.
+        reached = max(2 * config.bus_bytes, *(config.tiles(buffer) for buffer in buffers))
+        self.index_bits = min(reach_bits(reached), INDEX_BITS + 1)
         some = range(config.bus_bytes + 1)
         super().__init__({
             "buffer": In(Shape.cast(Buffer)), "lanes": In(self.lane_bits),
             "parts": In(self.part_bits), "padding": In(1), "together": In(1), "fits": In(1),
-            "within": In(range(2 * config.bus_bytes + 1)), "index": In(INDEX_BITS + 1),
+            "within": In(range(2 * config.bus_bytes + 1)), "index": In(self.index_bits),
             "part": In(self.part_bits), "last_part": In(1), "lane": In(self.lane_bits),
             "left": In(COUNT_BITS),
             "outside": Out(1), "advance": Out(some), "alone": Out(1),

@@ -8,7 +8,9 @@ from amaranth.lib.wiring import Component, In, Out
 
 from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import Buffer, Instruction
+from ...isa.record import fields_of
 from ..layouts import COMMAND, POSITION_BITS, buffers_of, unpack
+from ..narrow import narrow
 from .burst_walker import COUNT_BITS
 from .packing import Packing
 
@@ -67,9 +69,15 @@ class TileSteps(Component):
         self.instruction = instruction
         self.carried = carried
         self.packing = packing = Packing(config, buffers_of(instruction))
+        # A load has a pitch from plane to plane, and its rows are contiguous; a store has one from
+        # row to row, too.
+        self.axes, = (field.count for field in fields_of(instruction) if field.name == "sram_pitch")
+        index = min(INDEX_BITS, packing.index_bits - 1)
         self.prepared_layout = data.StructLayout({
             "command": COMMAND, "empty": 1, "lane": packing.lane_bits,
-            "lane_strides": data.ArrayLayout(packing.lane_bits, 2), **packing.prepared_layout(),
+            "lane_strides": data.ArrayLayout(packing.lane_bits, 2),
+            "start": index, "pitches": data.ArrayLayout(index, self.axes),
+            **packing.prepared_layout(),
             **self._prepared_layout()})
         super().__init__({
             "instructions": In(stream.Signature(self.prepared_layout)),
@@ -87,6 +95,9 @@ class TileSteps(Component):
             prepared.command.eq(command), prepared.lane.eq(lane(fields.offset)),
             *(prepared.lane_strides[axis].eq(lane(stride))
               for axis, stride in enumerate(fields.stride)),
+            prepared.start.eq(narrow(fields.sram, packing.index_bits)),
+            *(each.eq(narrow(pitch, packing.index_bits)) for each, pitch
+              in zip(prepared.pitches, _axes(fields.sram_pitch), strict=True)),
             *packing.prepare(prepared, fields.buffer, fields.shape[2], fields.sram,
                              lane(fields.offset)),
         ]
@@ -152,12 +163,6 @@ class TileSteps(Component):
         """
         raise NotImplementedError
 
-    def _pitches(self):
-        """Pitch in tiles of the scratchpad, from plane to plane and from row to row; None if rows
-        are contiguous.
-        """
-        raise NotImplementedError
-
     def _describe_own(self, m):
         """Drive the unit's own fields."""
         raise NotImplementedError
@@ -174,10 +179,11 @@ class TileSteps(Component):
     def _locate(self, m):
         """The next tile of the scratchpad, its lane, and how many tiles a step can move from
         there."""
-        packing, prepared, fields = self.packing, self.prepared, self.fields
-        resumed = packing.index + packing.left
-        indices = self._walk(m, "index", start=fields.sram, resumed=resumed,
-                             after=packing.index + packing.advance, strides=self._pitches())
+        packing, prepared = self.packing, self.prepared
+        resumed = packing.index + packing.left[:packing.index_bits]
+        indices = self._walk(m, "index", start=prepared.start, resumed=resumed,
+                             after=packing.index + packing.advance,
+                             strides=(*prepared.pitches, None)[:2])
         lanes = self._walk(m, "lane", start=prepared.lane, after=packing.next_lane,
                            resumed=packing.next_lane, strides=prepared.lane_strides)
         part, last_part, together, fits, within = (
@@ -256,6 +262,11 @@ class TileSteps(Component):
             step.last.eq(self.prepared.empty | (self.in_last_run & self.planes.is_last
                                                 & ~self.run_goes_on)),
         ]
+
+
+def _axes(pitch):
+    """Of one axis or several."""
+    return pitch if isinstance(pitch, tuple) else (pitch,)
 
 
 class Countdown:
