@@ -26,7 +26,8 @@ class RegisterPort(Component):
     window of registers, reads give zero and every access is answered with DECERR. The worst
     answer to a beat of a burst of writes is the answer to the burst.
 
-    Rate: as the registers answer, plus a cycle for each burst.
+    Rate: as the registers answer, plus a cycle for each burst and for each beat of a write. What
+    the processors send meets registers first: their port is far away, and its signals come late.
 
     Members
     -------
@@ -51,7 +52,7 @@ class RegisterPort(Component):
                 for name in ("addr", "id", "len", "size", "burst", "valid", "ready")}
         noted = Signal(BURST, name=f"{lead}_burst")
         m.d.comb += port["ready"].eq(now)
-        with m.If(port["valid"] & now):
+        with m.If(now):             # valid or not: without, it is read by nobody
             m.d.sync += [
                 noted.id.eq(port["id"]), noted.offset.eq(port["addr"]),
                 noted.left.eq(port["len"]), noted.length.eq(port["len"]),
@@ -71,7 +72,7 @@ class RegisterPort(Component):
         burst = self._accept_burst(m, "ar", idle)
         m.d.comb += [
             bus.araddr.eq(_word(burst.offset)), bus.arprot.eq(0),
-            port.rid.eq(burst.id), port.rlast.eq(burst.left == 0),
+            port.rid.eq(burst.id),
         ]
         with m.FSM(name="reading"):
             with m.State("IDLE"):
@@ -86,12 +87,13 @@ class RegisterPort(Component):
                 m.d.comb += bus.rready.eq(~burst.outside)
                 with m.If(bus.rvalid | burst.outside):
                     m.d.sync += [port.rdata.eq(Mux(burst.outside, 0, bus.rdata)),
-                                 port.rresp.eq(Mux(burst.outside, DECERR, bus.rresp))]
+                                 port.rresp.eq(Mux(burst.outside, DECERR, bus.rresp)),
+                                 port.rlast.eq(burst.left == 0)]
+                    self._advance(m, burst)     # here, since `rready` is late
                     m.next = "ANSWER"
             with m.State("ANSWER"):
                 m.d.comb += port.rvalid.eq(1)
                 with m.If(port.rready):
-                    self._advance(m, burst)
                     m.next = "ASK"
                     with m.If(port.rlast):
                         m.next = "IDLE"
@@ -100,29 +102,34 @@ class RegisterPort(Component):
         port, bus = self.port, self.bus
         idle = Signal()
         burst = self._accept_burst(m, "aw", idle)
+        beat = Signal(data.StructLayout({"data": 8 * REGISTER_BYTES, "strobes": REGISTER_BYTES}))
         address_taken, beat_taken = Signal(), Signal()
         m.d.comb += [
             bus.awaddr.eq(_word(burst.offset)), bus.awprot.eq(0),
-            bus.wdata.eq(port.wdata), bus.wstrb.eq(port.wstrb), port.bid.eq(burst.id),
+            bus.wdata.eq(beat.data), bus.wstrb.eq(beat.strobes), port.bid.eq(burst.id),
         ]
         with m.FSM(name="writing"):
             with m.State("IDLE"):
                 m.d.comb += idle.eq(1)
                 with m.If(port.awvalid):
                     m.d.sync += port.bresp.eq(OKAY)
-                    m.next = "TELL"
-            with m.State("TELL"):       # the port keeps its beat until the registers take it
-                m.d.comb += [
-                    bus.awvalid.eq(port.wvalid & ~burst.outside & ~address_taken),
-                    bus.wvalid.eq(port.wvalid & ~burst.outside & ~beat_taken),
-                    port.wready.eq((bus.awready | address_taken) & (bus.wready | beat_taken)
-                                   | burst.outside),
-                ]
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += port.wready.eq(1)
+                m.d.sync += [beat.data.eq(port.wdata), beat.strobes.eq(port.wstrb),
+                             address_taken.eq(0), beat_taken.eq(0)]
                 with m.If(port.wvalid):
-                    m.d.sync += [address_taken.eq((bus.awready | address_taken) & ~port.wready),
-                                 beat_taken.eq((bus.wready | beat_taken) & ~port.wready)]
-                    with m.If(port.wready):
-                        m.next = "WAIT"
+                    m.next = "TELL"
+            with m.State("TELL"):
+                m.d.comb += [bus.awvalid.eq(~burst.outside & ~address_taken),
+                             bus.wvalid.eq(~burst.outside & ~beat_taken)]
+                with m.If(bus.awready):
+                    m.d.sync += address_taken.eq(1)
+                with m.If(bus.wready):
+                    m.d.sync += beat_taken.eq(1)
+                with m.If(((bus.awready | address_taken) & (bus.wready | beat_taken))
+                          | burst.outside):
+                    m.next = "WAIT"
             with m.State("WAIT"):
                 m.d.comb += bus.bready.eq(~burst.outside)
                 response = Mux(burst.outside, Const(DECERR, 2), bus.bresp)
@@ -130,7 +137,7 @@ class RegisterPort(Component):
                     with m.If(response > port.bresp):
                         m.d.sync += port.bresp.eq(response)
                     self._advance(m, burst)
-                    m.next = "TELL"
+                    m.next = "TAKE"
                     with m.If(burst.left == 0):
                         m.next = "ANSWER"
             with m.State("ANSWER"):
