@@ -19,7 +19,6 @@ from ..twins.fetch import command_queue, fetch
 from ..twins.record_types import Machine, MicroOps, Numbers, Unit, Wires
 from ..twins.top import (
     FIRST_COUNTER,
-    MEMORY_SAME,
     WIRES,
     commands,
     compute_is_idle,
