@@ -28,11 +28,11 @@ from ..twins.top import (
 from . import compute_side, skip_banks, skip_repeats, skip_streams
 from .bundles import Given, Notes, Past, State
 from .event_log import note
+from .skip_streams import PERIOD
 
 ENGINES = len(Engine)
 LOAD, STORE = int(Engine.LOAD), int(Engine.STORE)
 NEVER = -2
-PERIOD = 2              # cycles, of a bus that takes turns
 MOST_STEPS = 1 << 16    # of the memory side, before returning to the main loop
 WORTH = 4               # cycles: for fewer, separation costs more than it saves
 blank_wires = Blank(WIRES)
@@ -133,9 +133,9 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
     the load that ended in the last cycle, -1 if none did, or NEVER if nothing will ever happen
     again; and the number of cycles that were not skipped."""
     machine, words = state.machine, state.words
-    code, config, timing, positions = given.code, given.config, given.timing, given.positions
+    code, config, positions = given.code, given.config, given.positions
     counters = words[FIRST_COUNTER:]
-    steps, waits, since, rest = 0, 0, 0, False
+    steps, waits, since = 0, 0, 0
     progress = Progress(0, 0, 0, 0)
     rates = skip_streams.blank_rates()
     asleep = fetch.is_asleep(machine, config, code)
@@ -145,40 +145,30 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
         steps += 1
         wires = blank_wires()
         fetches = not asleep or fetch.has_beat(machine.reader)
-        if rest and not fetches and skip_streams.only_data_move(machine):
-            memory_cycle(machine, wires, code, config, timing, positions, uops, False, contested,
-                         True)
-            machine.clock.now += 1
-            progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
-                                False, contested)
-            if wires.turned | wires.hard:
-                rest = skip_streams.requests_rest(machine, waits, config, timing)
-        else:
-            memory_cycle(machine, wires, code, config, timing, positions, uops, fetches, contested,
-                         False)
-            now_waits = wires.load_wait | wires.store_wait << ENGINES
-            is_new = news(wires) or wires.dispatched or wires.fetch_fault
-            if is_new or now_waits != waits:
-                _count_waits(counters, waits, progress.passed - since)
-                waits, since = now_waits, progress.passed
-                progress = Progress(progress.passed, progress.newer, 0, progress.turns)
-            if is_new:
-                now = machine.clock.now
-                steps += _catch_up(state, past, given, uops, progress.passed, 1)
-                machine.clock.now = now
-                overflow = commands(machine, counters, wires, code, config, positions)
-                if wires.dispatched:
-                    _settle_queues(machine)
-                control.count_compute(machine.compute_counts, wires)
-                control.step(machine, wires, overflow)
-                note(wires, now, notes, counters)
-                return wires.load_end, steps
-            machine.clock.now += 1
-            if fetches:
-                asleep = fetch.is_asleep(machine, config, code)
-            progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
-                                fetches, contested)
-            rest = skip_streams.requests_rest(machine, waits, config, timing)
+        memory_cycle(machine, wires, code, config, given.timing, positions, uops, fetches,
+                     contested)
+        now_waits = wires.load_wait | wires.store_wait << ENGINES
+        is_new = news(wires) or wires.dispatched or wires.fetch_fault
+        if is_new or now_waits != waits:
+            _count_waits(counters, waits, progress.passed - since)
+            waits, since = now_waits, progress.passed
+            progress = Progress(progress.passed, progress.newer, 0, progress.turns)
+        if is_new:
+            now = machine.clock.now
+            steps += _catch_up(state, past, given, uops, progress.passed, 1)
+            machine.clock.now = now
+            overflow = commands(machine, counters, wires, code, config, positions)
+            if wires.dispatched:
+                _settle_queues(machine)
+            control.count_compute(machine.compute_counts, wires)
+            control.step(machine, wires, overflow)
+            note(wires, now, notes, counters)
+            return wires.load_end, steps
+        machine.clock.now += 1
+        if fetches:
+            asleep = fetch.is_asleep(machine, config, code)
+        progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
+                            fetches, contested)
         if progress.passed == NEVER:
             return NEVER, steps
     _count_waits(counters, waits, progress.passed - since)
@@ -205,38 +195,37 @@ def _skip_on(state: State, past: Past, given: Given, wires: Wires, rates: Unit,
     if (wires.hard | (turns if fetches else 0)) != 0 or (
             machine.load.fault | machine.store.fault) != 0:
         return Progress(passed, newer, 0, turns)
-    if wires.fetched:
-        if (wires.soft | wires.toggled | contested == 0
-                and wires.load_moved | wires.store_moved == 0
-                and fetch.has_beat(machine.reader)
-                and fetch.only_collects(machine, config, given.code)):
-            times = skip_streams.repeat(machine, skip_streams.rates_of(wires), given.code,
-                                        given.timing, 1, most - passed, False)
-            if times:
-                fetch.collect(machine, config.bus_bytes, times)
-                passed += times
-        return Progress(passed, newer, 0, turns)
-    times, period = 0, 1
-    if wires.soft | wires.toggled == 0:
-        noted = 0
-        if not (contested and _is_filling(machine, wires.load_moved, given)):
-            times = skip_streams.skip(machine, given, skip_streams.rates_of(wires), 1, turns, waits,
-                                      most - passed, forever)
+    if wires.fetched | wires.soft | wires.toggled == 0:
+        noted, period = 0, 1
+        goes_on = not (contested and _is_filling(machine, wires.load_moved, given))
+    elif wires.fetched:
+        noted, period = 0, 1
+        goes_on = (wires.soft | wires.toggled | contested == 0
+                   and wires.load_moved | wires.store_moved == 0
+                   and fetch.has_beat(machine.reader)
+                   and fetch.only_collects(machine, config, given.code))
     else:
         period = PERIOD
-        alike = (noted >= PERIOD and wires.toggled != 0
-                 and skip_repeats.memory_is_same(words, saved[1 - newer]))
+        goes_on = (noted >= PERIOD and wires.toggled != 0
+                   and skip_repeats.memory_is_same(words, saved[1 - newer])
+                   and not (contested and _is_filling(
+                       machine, rates.load_moved[newer] | wires.load_moved, given)))
         newer = 1 - newer
         noted += 1
         skip_repeats.save_memory(words, saved[newer])
+        turns |= before if goes_on else 0
+    times = 0
+    if goes_on or period == PERIOD:
         skip_streams.note_rates(rates, newer, wires)
-        if alike and not (contested and _is_filling(
-                machine, rates.load_moved[0] | rates.load_moved[1], given)):
-            times = skip_streams.skip(machine, given, skip_streams.sum_of(rates, newer), PERIOD,
-                                      turns | before, waits, (most - passed) // PERIOD, forever)
+    if goes_on:
+        times = skip_streams.skip(machine, given, rates, newer, period, turns, waits,
+                                  most - passed if period == 1 else (most - passed) // PERIOD,
+                                  forever and wires.fetched == 0)
+    if wires.fetched and times:
+        fetch.collect(machine, config.bus_bytes, times)
     if times == skip_streams.FOREVER:
         return Progress(NEVER, newer, noted, turns)
-    return Progress(passed + times * period, newer, noted, turns)
+    return Progress(passed + times * period, newer, noted, wires.asked | wires.turned)
 
 
 @inline

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...isa.instructions import Engine
-from ..llvm.decorators import Blank, inline
+from ..llvm.decorators import Blank, inline, noinline
 from ..twins.load import load_writer
 from ..twins.load.load import QUEUE_DEPTH as LOAD_QUEUE
 from ..twins.record_types import Code, Machine, Settings, Unit, Wires
@@ -25,6 +25,7 @@ from .bundles import Given
 FOREVER = skip_alu.FOREVER
 ENGINES = len(Engine)
 LOAD_WAITS = (1 << ENGINES) - 1      # in a set of missing tokens of LOAD and, above it, of STORE
+PERIOD = 2              # cycles, of a bus that takes turns
 FLUSHED = 4         # cycles after which all steps in flight are new ones. Before, their indices may
                     # be wrong, which matters in the accumulator alone
 
@@ -56,17 +57,6 @@ blank_rates = Blank(np.dtype([(name, np.int64, (2,)) for name in Rates._fields])
 
 
 @inline
-def rates_of(wires: Wires) -> Rates:
-    """Those of the last cycle."""
-    return Rates(
-        wires.read_shown, wires.w_taken, wires.w_taken, wires.beat_sent, wires.read_was_due_in,
-        wires.answer_was_due_in, wires.load_moved, wires.load_stride, wires.load_stride,
-        wires.load_kind, wires.store_moved, wires.store_moved, wires.load_busy,
-        wires.store_busy, wires.load_wait_memory, wires.store_wait_memory, wires.load_bytes,
-        wires.store_bytes)
-
-
-@inline
 def note_rates(rates: Unit, place: int, wires: Wires) -> None:
     """Note those of the last cycle."""
     rates.shown[place], rates.taken[place] = wires.read_shown, wires.w_taken
@@ -82,26 +72,29 @@ def note_rates(rates: Unit, place: int, wires: Wires) -> None:
 
 
 @inline
-def sum_of(rates: Unit, last: int) -> Rates:
-    """Those of the last two cycles together; `last` is the place of the last one."""
-    one, other = 0, 1
+def _of_last(rates: Unit, last: int) -> Rates:
+    """Those of the last cycle, which is noted in this place."""
     return Rates(
-        rates.shown[one] + rates.shown[other], rates.taken[one] + rates.taken[other],
-        rates.taken[last],
-        rates.sent[one] + rates.sent[other], rates.read_was_due[one] | rates.read_was_due[other],
-        rates.answer_was_due[one] | rates.answer_was_due[other],
-        rates.load_moved[one] + rates.load_moved[other],
-        rates.load_strides[one] + rates.load_strides[other],
-        max(rates.load_strides[one], rates.load_strides[other]),
-        rates.load_kinds[one] | rates.load_kinds[other],
-        rates.store_moved[one] + rates.store_moved[other],
-        max(rates.store_moved[one], rates.store_moved[other]),
-        rates.load_busy[one] + rates.load_busy[other],
-        rates.store_busy[one] + rates.store_busy[other],
-        rates.load_waits[one] + rates.load_waits[other],
-        rates.store_waits[one] + rates.store_waits[other],
-        rates.load_bytes[one] + rates.load_bytes[other],
-        rates.store_bytes[one] + rates.store_bytes[other])
+        rates.shown[last], rates.taken[last], rates.taken[last], rates.sent[last],
+        rates.read_was_due[last], rates.answer_was_due[last], rates.load_moved[last],
+        rates.load_strides[last], rates.load_strides[last], rates.load_kinds[last],
+        rates.store_moved[last], rates.store_moved[last], rates.load_busy[last],
+        rates.store_busy[last], rates.load_waits[last], rates.store_waits[last],
+        rates.load_bytes[last], rates.store_bytes[last])
+
+
+@inline
+def _sum(one: Rates, last: Rates) -> Rates:
+    """Those of the last two cycles together."""
+    return Rates(
+        one.shown + last.shown, one.taken + last.taken, last.taken, one.sent + last.sent,
+        one.read_was_due | last.read_was_due, one.answer_was_due | last.answer_was_due,
+        one.load_moved + last.load_moved, one.load_strides + last.load_strides,
+        max(one.load_stride, last.load_stride), one.load_kinds | last.load_kinds,
+        one.store_moved + last.store_moved, max(one.store_stride, last.store_stride),
+        one.load_busy + last.load_busy, one.store_busy + last.store_busy,
+        one.load_waits + last.load_waits, one.store_waits + last.store_waits,
+        one.load_bytes + last.load_bytes, one.store_bytes + last.store_bytes)
 
 
 @inline
@@ -124,32 +117,20 @@ def requests_wait(machine: Machine, waits: int, config: Settings, timing: Settin
                      and waits >> ENGINES == 0 and store.queue != STORE_QUEUE))
 
 
-@inline
-def requests_rest(machine: Machine, waits: int, config: Settings, timing: Settings) -> bool:
-    """The same, and nothing of a start or an empty box is left. This remains so until a burst, a
-    run of steps or an instruction's steps end, or a response is taken."""
-    store = machine.store
-    return (machine.load.entering == 0
-            and (store.awaited == 0 or store.no_bytes[store.head] == 0)
-            and requests_wait(machine, waits, config, timing))
-
-
-@inline
-def only_data_move(machine: Machine) -> bool:
-    """Whether only data move in the next cycle, if requests rest and FETCH does nothing: no load
-    ends, and no response ends a store."""
-    return machine.load_write.ended | machine.writer.answered == 0
-
-
-@inline
-def skip(machine: Machine, given: Given, rates: Rates, period: int, turns: int,
+@noinline
+def skip(machine: Machine, given: Given, rates: Unit, last: int, period: int, turns: int,
          waits: int, most: int, forever: bool) -> int:
     """Skip all periods of one or two cycles that repeat, if the last one changed nothing but noted
-    registers. `turns`: it did change some of these. Returns as `repeat` does."""
+    registers. `rates` are noted, those of the last cycle in the place `last`; `turns`: it did
+    change noted registers. Returns how often it repeats, at most `most` times, or FOREVER, without
+    repeating it, if nothing ends that and `forever` is set."""
+    of_period = _of_last(rates, last)
+    if period == PERIOD:
+        of_period = _sum(_of_last(rates, 1 - last), of_period)
     if turns and not (requests_wait(machine, waits, given.config, given.timing)
-                      and data_go_on(machine, rates, given.code)):
+                      and data_go_on(machine, of_period, given.code)):
         return 0
-    return repeat(machine, rates, given.code, given.timing, period, most, forever)
+    return _repeat(machine, of_period, given.code, given.timing, period, most, forever)
 
 
 @inline
@@ -174,10 +155,9 @@ def data_go_on(machine: Machine, rates: Rates, code: Code) -> bool:
 
 
 @inline
-def repeat(machine: Machine, rates: Rates, code: Code, timing: Settings, period: int, most: int,
-           forever: bool) -> int:
-    """Repeat the last period as often as falling registers allow, at most `most` times. Returns how
-    often, or FOREVER, without repeating it, if nothing ends that and `forever` is set."""
+def _repeat(machine: Machine, rates: Rates, code: Code, timing: Settings, period: int, most: int,
+            forever: bool) -> int:
+    """Repeat the last period as often as falling registers allow."""
     memory, load, store = machine.dram, machine.load_steps, machine.store_steps
     writer, now, latency = machine.writer, machine.clock.now, timing.write_latency
     times = most                        # the last beat or step is another one than those before

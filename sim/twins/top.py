@@ -149,16 +149,16 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
           timing: Settings, positions: Numbers, uops: MicroOps) -> None:
     """Advance everything by one cycle. `counters` are the machine's counters as an array."""
     halt = machine.control.halt
-    _bus(machine, wires, timing, machine.clock.now, False, False)
+    _bus(machine, wires, timing, machine.clock.now, False)
     _look(machine, wires)
     accumulator.arbitrate(machine, wires, code, config, uops)
     fetch.offer(machine.fetch, wires, halt)
     load.offer(machine, wires)
     reader.take_request(machine.reader, wires, config, halt)
-    wires.load_start = load.step(machine, wires, code, config, positions, False)
+    wires.load_start = load.step(machine, wires, code, config, positions)
     fetch.step(machine, wires, config, code)
     reader.deliver(machine.reader, wires)
-    wires.store_start = store.step(machine, wires, code, config, positions, False)
+    wires.store_start = store.step(machine, wires, code, config, positions)
     writer.step(machine.writer, wires, halt)
     wires.gemm_start = gemm.step(machine, wires, code, config, positions, uops)
     wires.alu_start = alu.step(machine, wires, code, config, positions)
@@ -170,41 +170,37 @@ def cycle(machine: Machine, counters: Numbers, wires: Wires, code: Code, config:
 
 @inline
 def memory_cycle(machine: Machine, wires: Wires, code: Code, config: Settings, timing: Settings,
-                 positions: Numbers, uops: MicroOps, fetches: bool, contested: bool,
-                 streams: bool) -> None:
+                 positions: Numbers, uops: MicroOps, fetches: bool, contested: bool) -> None:
     """Advance the memory side by one cycle in which it has no bank conflict with the ALU, nothing
     halts, the compute side is not idle, and memory is calm. `fetches`: FETCH is not asleep.
-    `contested`: LOAD may have a bank conflict with GEMM. `streams`: only data move, no request and
-    no response, and no instruction starts or ends (see `cycle.skip_streams.only_data_move`)."""
-    _bus(machine, wires, timing, machine.clock.now, True, streams)
+    `contested`: LOAD may have a bank conflict with GEMM."""
+    _bus(machine, wires, timing, machine.clock.now, True)
     wires.fill_ready = not contested or accumulator.may_fill(machine, code, config, uops)
     wires.gemm_start = wires.alu_start = wires.gemm_end = wires.alu_end = -1
     if fetches:
         fetch.offer(machine.fetch, wires, 0)
-    if not streams:
-        load.offer(machine, wires)
-        reader.take_request(machine.reader, wires, config, 0)
-    wires.load_start = load.step(machine, wires, code, config, positions, streams)
+    load.offer(machine, wires)
+    reader.take_request(machine.reader, wires, config, 0)
+    wires.load_start = load.step(machine, wires, code, config, positions)
     wires.put_to = -1
     if fetches:
         fetch.step(machine, wires, config, code)
     reader.deliver(machine.reader, wires)
-    wires.store_start = store.step(machine, wires, code, config, positions, streams)
+    wires.store_start = store.step(machine, wires, code, config, positions)
     writer.step(machine.writer, wires, 0)
     control.count_memory(machine.memory_counts, wires)
 
 
 @inline
-def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool,
-         streams: bool) -> None:
+def _bus(machine: Machine, wires: Wires, timing: Settings, now: int, calm: bool) -> None:
     """The outputs of memory, and which handshakes take place."""
     memory, ar, aw = machine.dram, machine.reader, machine.writer
     wires.answers_ready = store.answers_ready(machine.store)
     dram.decide(memory, timing, wires, aw, now, calm)
     wires.r_taken = memory.rvalid != 0 and ar.queue != reader.QUEUE_DEPTH
     wires.r_client, wires.r_last, wires.r_error = memory.rid, memory.rlast, memory.rerror
-    wires.ar_taken = not streams and ar.arvalid != 0 and wires.arready != 0
-    wires.aw_taken = not streams and aw.awvalid != 0 and wires.awready != 0
+    wires.ar_taken = ar.arvalid != 0 and wires.arready != 0
+    wires.aw_taken = aw.awvalid != 0 and wires.awready != 0
     wires.w_taken = aw.wvalid != 0 and wires.wready != 0
     wires.b_taken = memory.bvalid != 0 and (aw.answered == 0 or wires.answers_ready != 0)
     wires.b_error = memory.berror

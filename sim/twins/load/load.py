@@ -33,14 +33,9 @@ def offer(machine: Machine, wires: Wires) -> None:
 
 
 @inline
-def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
-         streams: bool) -> int:
-    """Returns the position of the load that starts, or -1. `writing` counts those written.
-    `streams`: the write side alone has something to do."""
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
+    """Returns the position of the load that starts, or -1. `writing` counts those written."""
     load, walker, commands = machine.load, machine.load_rows, machine.load_queue
-    if streams:
-        _write(machine, wires, code, config, positions)
-        return -1
     stop = machine.control.halt != 0 or load.fault != 0
     if not (stop or burst_walker.is_busy(walker) or load.queue
             or load_writer.is_busy(machine.load_write)):
@@ -64,22 +59,6 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     load.writing += finished
     _note_fault(load, wires, code, started, bad_row, bad_position)
     return started
-
-
-@inline
-def _write(machine: Machine, wires: Wires, code: Code, config: Settings,
-           positions: Numbers) -> None:
-    """Advance the write side of loads that are in flight."""
-    load = machine.load
-    wires.load_end = -1
-    if load.queue == 0 and not load_writer.is_busy(machine.load_write):
-        wires.load_busy = wires.load_wait_memory = wires.load_bytes = 0
-        return
-    finished = load_writer.step(machine, wires, code, config, positions, 0)
-    load.queue -= finished
-    load.writing += finished
-    if wires.load_writer_fault:
-        load.fault, load.fault_position = wires.load_writer_fault, wires.load_writer_position
 
 
 @inline

@@ -30,15 +30,10 @@ def answers_ready(store: Unit) -> bool:
 
 
 @inline
-def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers,
-         streams: bool) -> int:
-    """Returns the position of the store that starts, or -1. `reading` counts those read.
-    `streams`: the read side alone has something to do."""
+def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions: Numbers) -> int:
+    """Returns the position of the store that starts, or -1. `reading` counts those read."""
     store, walker, commands = machine.store, machine.store_rows, machine.store_queue
     wires.store_moved = 0
-    if streams:
-        _read(machine, wires, code, config, positions)
-        return -1
     if not (burst_walker.is_busy(walker) or store.awaited or store_reader.is_busy(machine)):
         return _rest(machine, wires, code)
     stop = machine.control.halt != 0 or store.fault != 0
@@ -71,24 +66,6 @@ def step(machine: Machine, wires: Wires, code: Code, config: Settings, positions
     elif bad_row:
         store.fault, store.fault_position = bad_row, bad_position
     return started
-
-
-@inline
-def _read(machine: Machine, wires: Wires, code: Code, config: Settings,
-          positions: Numbers) -> None:
-    """Advance the read side of stores that are in flight."""
-    store = machine.store
-    wires.store_end = -1
-    wires.store_busy = burst_walker.is_busy(machine.store_rows) or store.awaited != 0
-    if not (wires.store_busy or store_reader.is_busy(machine)):
-        machine.store_beats.ended = 0
-        wires.store_wait_memory = wires.store_bytes = wires.store_offers = 0
-        return
-    finished = store_reader.step(machine, wires, code, config, positions, 0, store.awaited)
-    store.queue -= finished
-    store.reading += finished
-    if wires.store_reader_fault:
-        store.fault, store.fault_position = wires.store_reader_fault, wires.store_reader_position
 
 
 @inline
