@@ -115,9 +115,9 @@ def _settle_queues(machine: Machine) -> None:
 
 
 class Progress(NamedTuple):
-    """Where the memory side is, in cycles since the sides were together; NEVER if nothing will ever
-    happen again. `noted`: how many states in a row have been saved, the last one in the place
-    `newer`. `turns`: the last cycle had requests, or the end of a burst or a run of steps."""
+    """Where the memory side is, in cycles since the sides were together. `noted`: how many states
+    in a row have been saved, the last one in the place `newer`; NEVER if nothing will ever happen
+    again. `turns`: the last cycle had requests, or the end of a burst or a run of steps."""
 
     passed: int
     newer: int
@@ -169,7 +169,8 @@ def advance(state: State, past: Past, given: Given, uops: MicroOps, notes: Notes
             asleep = fetch.is_asleep(machine, config, code)
         progress = _skip_on(state, past, given, wires, rates, progress, waits, most, forever,
                             fetches, contested)
-        if progress.passed == NEVER:
+        if progress.noted == NEVER:
+            _count_waits(counters, waits, progress.passed - since)
             return NEVER, steps
     _count_waits(counters, waits, progress.passed - since)
     steps += _catch_up(state, past, given, uops, progress.passed, 0)
@@ -224,7 +225,7 @@ def _skip_on(state: State, past: Past, given: Given, wires: Wires, rates: Unit,
     if wires.fetched and times:
         fetch.collect(machine, config.bus_bytes, times)
     if times == skip_streams.FOREVER:
-        return Progress(NEVER, newer, noted, turns)
+        return Progress(passed, newer, NEVER, turns)
     return Progress(passed + times * period, newer, noted, wires.asked | wires.turned)
 
 
