@@ -124,7 +124,8 @@ def responses(machine: Machine, cycles: int, period: int) -> tuple[int, int]:
         return min(cycles, first), 0
     number, then, before, go_on = 0, now + first, 0, True
     while go_on:
-        go_on = then - now <= cycles - 2 and _only_counts(store, number)
+        go_on = (then - now <= cycles - 2
+                 and store.last[(store.head + number) & AWAITED - 1] == 0)
         if go_on:
             number += 1
             before = then
@@ -137,14 +138,6 @@ def responses(machine: Machine, cycles: int, period: int) -> tuple[int, int]:
     if number and before - now > cycles - 2:
         return first, 0
     return cycles, number
-
-
-@inline
-def _only_counts(store: Unit, number: int) -> bool:
-    """Whether an entry of the list is followed by another one of its store."""
-    entry, behind = (store.head + number) & AWAITED - 1, (store.head + number + 1) & AWAITED - 1
-    return (number + 1 < store.awaited
-            and store.last[entry] | store.no_bytes[entry] | store.no_bytes[behind] == 0)
 
 
 @inline
