@@ -34,6 +34,7 @@ from .interleave_buffers import memory_shape
 MICRO_OPS, TABLE_INPUT = "micro_ops", "tables"         # what programs call them
 BYTE = 8                    # bits
 REMEMBERED = 256            # buffers in DRAM
+END = encode([Sync()])
 ENGINES = np.array([-1 if kind is None or kind.engine is None else kind.engine
                     for kind in map(BY_OPCODE.get, range(256))])        # by opcode
 
@@ -76,7 +77,7 @@ def program_of(config: Config, dram: Dram, code: Stream, micro_ops: npt.ArrayLik
     words[:len(given), [DST, SRC, WGT]] = given
     data = words.reshape(-1).view(np.uint8)
     first = Segment(MICRO_OPS, len(data), Access.READ, data)
-    stream = join([code if hide_latency else _take_turns(code), encode([Sync()])])
+    stream = join([code if hide_latency else _take_turns(code), END])
     return with_tokens(Program(config, stream, (first, *dram.segments), dram.tensors),
                        is_checked=True)
 

@@ -31,6 +31,7 @@ from ...nest.nest import (
     Region,
     Scope,
     Statement,
+    When,
     statements_of,
 )
 from .interleave_buffers import is_spread, memory_shape
@@ -134,6 +135,10 @@ def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
 
 def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], threads: int,
            places: dict[Buffer, Place], banks: Banks) -> None:
+    while isinstance(statement, Loop | When):
+        if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
+            threads *= statement.axis.extent
+        statement = statement.body
     if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
         scope = statement.buffer.scope
         top = tops.get(scope, 0)
@@ -143,8 +148,6 @@ def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], thre
         end = place.first + others * place.step + place.tiles
         _place(statement.body, config, {**tops, scope: end}, threads, places, banks)
         return
-    if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
-        threads *= statement.axis.extent
     for child in statement.children():
         _place(child, config, tops, threads, places, banks)
 

@@ -12,6 +12,7 @@ not one copy, those inside them may be, and the others stay. Of loops that the s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...errors import CompileError
@@ -41,6 +42,7 @@ from ...nest.nest import (
 from ...nest.perfect_loops import MismatchError, PerfectLoops, perfect
 
 Bound = tuple[int, frozenset[tuple[Axis, int]]]      # constant + Σ coefficient × axis >= 0
+Bounds = dict[Bound, int]       # with the least value of each
 
 
 def form_transfers(nest: Nest) -> Nest:
@@ -146,7 +148,7 @@ def _transfer(found: PerfectLoops) -> Statement:
     return When(both(*outer), copy) if outer else copy
 
 
-def _check_reach(on_chip: set[Bound], in_dram: set[Bound], chip: Access, dram: Access, *,
+def _check_reach(on_chip: Bounds, in_dram: Bounds, chip: Access, dram: Access, *,
                  padded: bool) -> None:
     """Refuse a copy that would reach beyond its buffer on the chip: it is cut only where its buffer
     in DRAM ends, and not even there if what lies outside is padded."""
@@ -214,7 +216,7 @@ def _order(access: Access, axes: list[Axis]) -> list[Axis]:
             if axis in axes and axis.extent > 1]
 
 
-def _is_implied(bound: Bound | None, inside: set[Bound]) -> bool:
+def _is_implied(bound: Bound | None, inside: Iterable[Bound]) -> bool:
     """Whether one of those `inside` fails wherever a bound fails."""
     return bound is not None and any(terms == bound[1] and constant <= bound[0]
                                      for constant, terms in inside)
@@ -235,19 +237,22 @@ def _is_inside(access: Access) -> bool:
     return True
 
 
-def _bounds_of_access(access: Access) -> set[Bound]:
+def _bounds_of_access(access: Access) -> Bounds:
     """What must hold for an access to lie inside its buffer."""
-    bounds = set()
+    bounds: Bounds = {}
     for index, extent in zip(access.indices, access.buffer.shape, strict=True):
         form = affine(index)
         assert form is not None
-        bounds |= {_form(form), _form(form.times(-1) + Affine(extent - 1))}
+        low, high = form.range()
+        bounds[_form(form)] = low
+        bounds[extent - 1 - form.constant,
+               frozenset([(axis, -each) for axis, each in form.terms.items()])] = extent - 1 - high
     return bounds
 
 
-def _conditional_bounds(bounds: set[Bound]) -> set[Bound]:
+def _conditional_bounds(bounds: Bounds) -> set[Bound]:
     """Those that do not always hold."""
-    return {bound for bound in bounds if Affine(bound[0], dict(bound[1])).range()[0] < 0}
+    return {bound for bound, least in bounds.items() if least < 0}
 
 
 def _bound_of(condition: Expression) -> Bound | None:
