@@ -26,7 +26,7 @@ from ...nest.nest import Interleave
 from ..depthwise.depthwise import Depthwise, DepthwiseForm, sum_at, taps_of
 from ..depthwise.weight_chunks import Chunks, chunks_of
 from ..form import blocks_of, requantize_sum
-from ..layout import Layout, tile_images
+from ..layout import Layout, Stage, tile_images
 from ..packing import Array, Operand, pad_axis, weights_in_dram
 from ..work import Work, rows_read
 from .pool import Kind, Pool, halves, multiply_by_position, position_operands, scale_values
@@ -43,6 +43,7 @@ class AverageForm(DepthwiseForm):
     pool: Pool
     factors: Tensor | None      # of positions, in 32 bits
     steps: dict[Tensor, Intrinsic] = field(default_factory=dict)
+    rows_first: bool = False    # the host writes rows with their border, block after block
 
     @property
     def description(self) -> Pool:      # type: ignore[override]
@@ -50,7 +51,8 @@ class AverageForm(DepthwiseForm):
 
     @property
     def note(self) -> str:
-        return "the MAC array makes the sums"
+        rows = ", and the host packs rows of all channels with their border"
+        return f"the MAC array makes the sums{rows if self.rows_first else ''}"
 
     @property
     def intrinsics(self) -> list[Intrinsic]:
@@ -84,10 +86,19 @@ class AverageForm(DepthwiseForm):
     @property
     def layouts(self) -> dict[str, Layout]:
         pool, block = self.pool, self.config.block_out
-        return {"data": tile_images(pool.images, pool.channels, pool.height, pool.width,
-                                    self.config, block),
+        return {"data": self._rows_layout() if self.rows_first else tile_images(
+                    pool.images, pool.channels, pool.height, pool.width, self.config, block),
                 "output": tile_images(pool.images, pool.channels, *pool.out_shape, self.config,
                                       block)}
+
+    def _rows_layout(self) -> Layout:
+        """(n, channel, y, x) → (n, y, block, x within the border, batch, lane)"""
+        pool, config = self.pool, self.config
+        shape, width = (pool.images, pool.channels, pool.height), self.data.shape[3]
+        border = Stage((*shape, pool.width), (*shape, width), ((0, 1), (1, 1), (2, 1), (3, 1)),
+                       (0, 0, 0, -pool.pad[2]), pool.padding)
+        return Layout((border, Stage(border.shape, self.data.shape, (
+            (0, config.batch), (2, 1), (1, config.block_out), (3, 1), (0, 1), (1, 1)), (0,) * 4)))
 
     def pack(self, given: Mapping[str, Array]) -> dict[str, Array]:
         config = self.config
@@ -128,8 +139,10 @@ def _largest_divisor(number: int, most: int) -> int:
     return next(each for each in range(min(number, most), 0, -1) if number % each == 0)
 
 
-def form_of(pool: Pool, config: Config) -> AverageForm | None:
-    """What is computed; None if the MAC array is no help."""
+def form_of(pool: Pool, config: Config, *, rows_first: bool = False) -> AverageForm | None:
+    """What is computed; None if the MAC array is no help. With `rows_first`, the host writes rows
+    with their border, those of all channels of an image row one after the other: then they are one
+    run, where loads that fill a border in have a run for each row and block."""
     if not is_summed(pool, config):
         return None
     spec = _convolution(pool)
@@ -144,7 +157,11 @@ def form_of(pool: Pool, config: Config) -> AverageForm | None:
     weights = placeholder("weights", (1, 1, _weight_tiles(chunks, config) * config.block_out,
                                       config.block_in), "int8")
     padded = _pad(spec, chunks, data)
-    sums = _sum(spec, chunks, padded, weights)
+    if rows_first:
+        height, width = padded.shape[2:4]
+        data = placeholder("data", (images, pool.height, blocks, width, *tile), "int8")
+        padded = _pad_rows(spec, data, (images, height, blocks, width, *tile))
+    sums = _sum(spec, chunks, padded, weights, blocks, rows_first=rows_first)
     sets = 3 if pool.ties_to_even else 1
     parameters = placeholder("parameters", (1, 1, sets, PARAMETER_TILES, *tile), "int32")
     factors, value, steps = None, sums, {}
@@ -163,7 +180,8 @@ def form_of(pool: Pool, config: Config) -> AverageForm | None:
             function, sum_at(spec, chunks, sums, n, o, y, x, b, j), parameters, (0, 0, 0), (b, j)))
     return AverageForm(spec=spec, asked=spec, pool=pool, config=config, chunks=chunks, data=data,
                        padded=padded, weights=weights, parameters=parameters, sums=sums,
-                       function=function, output=output, factors=factors, steps=steps)
+                       function=function, output=output, factors=factors, steps=steps,
+                       rows_first=rows_first)
 
 
 def _convolution(pool: Pool) -> Depthwise:
@@ -189,15 +207,30 @@ def _pad(spec: Depthwise, chunks: Chunks, data: Tensor) -> Tensor:
         data[n, c, y - top, x - left, b, i], spec.zero_point_in))
 
 
-def _sum(spec: Depthwise, chunks: Chunks, padded: Tensor, weights: Tensor) -> Tensor:
+def _pad_rows(spec: Depthwise, data: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The input of which each row has its border, with rows above and below."""
+    top = spec.pad[0]
+    return compute("padded", shape, lambda n, y, c, x, b, i: select(
+        both(top <= y, y < top + spec.height), data[n, y - top, c, x, b, i], spec.zero_point_in))
+
+
+def _sum(spec: Depthwise, chunks: Chunks, padded: Tensor, weights: Tensor, blocks: int, *,
+         rows_first: bool) -> Tensor:
     """Sums of windows. All chunks have the same weights."""
     (fy, fx), (dy, dx), (sy, sx) = chunks.taps, spec.dilation, chunks.strides(spec.stride)
     ty, tx = (reduce_axis(name, count) for name, count in zip(("ty", "tx"), chunks.counts,
                                                               strict=True))
     taps, ky, kx, row = taps_of(chunks)
-    shape = (*padded.shape[:2], *chunks.sums(spec.stride, *spec.out_shape), *padded.shape[-2:])
+    sums = chunks.sums(spec.stride, *spec.out_shape)
+    shape = (padded.shape[0], blocks, *sums, *padded.shape[-2:])
+
+    def element(n, o, y, x, b, j):                              # type: ignore[no-untyped-def]
+        row, column = y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx
+        at = (row, o) if rows_first else (o, row)
+        return padded[(n, *at, column, b, j)].cast("int32")
+
     return compute("sums", shape, lambda n, o, y, x, b, j: total(
-        padded[n, o, y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx, b, j].cast("int32")
+        element(n, o, y, x, b, j)
         * weights[0, 0, 0 if chunks.slide is None else row, j].cast("int32"), ty, tx, *taps))
 
 

@@ -80,10 +80,12 @@ def grids(form: AverageForm) -> Iterator[Knobs]:
 
 def _box(form: AverageForm, knobs: Knobs) -> tuple[Column, Column]:
     """Rows and columns of the input that one step needs for each chunk."""
+    size = form.padded.shape
     height, width = (np.minimum((count - 1) * stride + (taps - 1) * dilation + 1, size)
                      for count, stride, taps, dilation, size in zip(
                          (knobs.rows, knobs.columns), form.spec.stride, form.chunks.taps,
-                         form.spec.dilation, form.padded.shape[2:4], strict=True))
+                         form.spec.dilation, (size[1 if form.rows_first else 2], size[3]),
+                         strict=True))
     return height, width
 
 
@@ -158,7 +160,7 @@ def estimate(form: AverageForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     return waits + Steps(
         groups=1, steps=steps, pieces=prod(chunks.counts), products=even * products
         + OVERHEAD * more, vectors=vectors, inp=even * height * width * tile,
-        runs=even * runs, out_runs=even * np.where(
+        runs=height if form.rows_first else even * runs, out_runs=even * np.where(
             knobs.columns >= spec.out_width, 1, spec.out_height / down),
         wgt=0, out=(results + factors) * tile + more * INSTRUCTION_BYTES,
         parameters=PARAMETER_TILES * config.tile_bytes(Buffer.ACC)

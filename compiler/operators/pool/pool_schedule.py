@@ -340,6 +340,12 @@ def forms_of(spec: Pool, config: Config) -> list[PoolForm | AverageForm]:
     return [form_of(spec, config), *alone, *([] if summed is None else [summed])]
 
 
+def alone_forms(spec: Pool, config: Config) -> list[AverageForm]:
+    """With rows that the host has packed, where loads would fill in their border."""
+    form = average.form_of(spec, config, rows_first=True) if max(spec.pad[2:]) > 0 else None
+    return [] if form is None else [form]
+
+
 def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Callable[..., Result]:
     """The function of a template that goes with the form."""
     def choose(form: PoolForm | AverageForm, *others: object) -> Result:
@@ -350,4 +356,4 @@ def _by_form(own: Callable[..., Result], summed: Callable[..., Result]) -> Calla
 TEMPLATE: Template[PoolForm | AverageForm, Knobs] = Template(knobs=Knobs, compared=GRIDS, **{
     each.__name__: _by_form(each, getattr(average_schedule, each.__name__))
     for each in (largest, grids, fits, estimate, schedule)})
-OPERATOR = Operator(description=Pool, forms=forms_of, template=TEMPLATE)
+OPERATOR = Operator(description=Pool, forms=forms_of, template=TEMPLATE, alone=alone_forms)

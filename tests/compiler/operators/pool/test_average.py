@@ -10,9 +10,11 @@ import pytest
 import microtron
 from microtron.compiler.compile import schedules_of
 from microtron.compiler.operators.pool.average import AverageForm, form_of
+from microtron.compiler.operators.pool.knobs import Knobs
 from microtron.compiler.operators.pool.pool import Kind, Pool, global_average
 from microtron.isa.config import base, tiny
-from microtron.isa.instructions import Rounding
+from microtron.isa.instructions import Buffer, Load, Rounding
+from microtron.isa.stream import positions_of
 
 from ..operations import check, check_meaning
 
@@ -52,6 +54,25 @@ def test_every_schedule_is_numpys(fields, config):
 @pytest.mark.parametrize("fields", POOLS, ids=str)
 def test_the_expressions_mean_what_the_program_computes(fields):
     check_meaning(average(fields), form_of(average(fields), WINDOWS))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("fields", [each for each in POOLS if "pad" in each], ids=str)
+def test_rows_that_the_host_packs_with_their_border_are_numpys(fields, config):
+    spec = average(fields)
+    form = form_of(spec, CONFIGS[config], rows_first=True)
+    check(spec, CONFIGS[config], form=form)
+    check_meaning(spec, form_of(spec, WINDOWS, rows_first=True))
+
+
+def test_a_packed_row_of_all_channels_is_one_run():
+    spec = Pool(kind=Kind.AVERAGE, height=9, width=9, channels=48, kernel=3, pad=1)
+    kernel, _ = check(spec, base, form=form_of(spec, base, rows_first=True),
+                      knobs=Knobs(blocks=3, rows=1, columns=9, window=(3, 3)))
+    loads = [each for each in positions_of(kernel.program.code, Load)[1]
+             if each["buffer"] == Buffer.INP and each["shape"][2]]
+    assert {tuple(each["shape"]) for each in loads} == {(1, 1, 3 * 11)}
+    assert len(loads) == 9
 
 
 def test_windows_of_4_6_and_9_elements_are_divided_by_36():
