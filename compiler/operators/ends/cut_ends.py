@@ -15,7 +15,7 @@ This is for programs that run alone. In a stream, other layers are under way at 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import product
 from math import prod
 
@@ -23,18 +23,16 @@ from ....isa.program import Program
 from .cut_first import cut_first
 from .cut_last import cut_last
 
-COUNTS = (1, 2, 4, 8)               # pieces of an operand of the first product, of the last results
 MOST_PIECES = 8                     # of the first product
+COUNTS = (1, 2, 4, 8)               # pieces of one of its operands
+FIRST = [each for each in product(COUNTS, COUNTS) if 1 < prod(each) <= MOST_PIECES]
+LAST = COUNTS[1:]                   # pieces of the last results
 
 
 def cut_ends(program: Program, cost: Callable[[Program], int]) -> Program:
     """The program with ends cut as finely as makes it fastest; the same if nothing does."""
-    best, cycles = program, cost(program)
-    for ways in ([(count,) for count in COUNTS[1:]],
-                 [each for each in product(COUNTS, COUNTS) if 1 < prod(each) <= MOST_PIECES]):
-        base = best
-        for way in ways:
-            found = cut_last(base, *way) if len(way) == 1 else cut_first(base, *way)
-            if found is not None and (taken := cost(found)) < cycles:
-                best, cycles = found, taken
-    return best
+    def fastest(found: Iterable[Program | None], best: Program) -> Program:
+        return min((best, *(each for each in found if each is not None)), key=cost)
+
+    last = fastest((cut_last(program, count) for count in LAST), program)
+    return fastest((cut_first(last, *counts) for counts in FIRST), last)

@@ -24,6 +24,7 @@ from microtron.compiler.operators.convolution import conv2d, conv2d_schedule
 from microtron.compiler.operators.dense import dense, dense_schedule
 from microtron.compiler.operators.depthwise import depthwise, depthwise_schedule, grouped
 from microtron.compiler.operators.elementwise import elementwise, elementwise_schedule
+from microtron.compiler.operators.ends.cut_ends import FIRST, LAST
 from microtron.compiler.operators.form import Template, runs_of
 from microtron.compiler.operators.kernel import Options, _forms
 from microtron.compiler.operators.pool import pool, pool_schedule
@@ -315,7 +316,8 @@ def asked():
 
 def test_the_kernel_is_the_fastest_that_was_timed(asked):
     kernel, told = asked
-    assert choice.TRIALS < len(told) <= choice.TRIALS * choice.THOROUGH
+    cuts = len(FIRST) + len(LAST)               # of the fastest one's ends
+    assert choice.TRIALS < len(told) <= choice.TRIALS * choice.THOROUGH + cuts
     assert microtron.simulate(kernel.program).cycles == min(told.values())
 
 

@@ -11,7 +11,7 @@ import microtron
 from microtron import Conv2d, Grouped
 from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.dense.dense import batch_matmul
-from microtron.compiler.operators.ends.cut_ends import COUNTS, MOST_PIECES, cut_ends
+from microtron.compiler.operators.ends.cut_ends import FIRST, LAST, cut_ends
 from microtron.compiler.operators.ends.cut_first import cut_first
 from microtron.compiler.operators.ends.cut_last import cut_last
 from microtron.isa.config import base, tiny
@@ -38,11 +38,9 @@ LAYERS = {
 
 def cuts(program):
     """The program cut in every way."""
-    for data in COUNTS:
-        for weights in COUNTS:
-            if 1 < data * weights <= MOST_PIECES:
-                yield cut_first(program, data, weights)
-    for count in COUNTS[1:]:
+    for data, weights in FIRST:
+        yield cut_first(program, data, weights)
+    for count in LAST:
         yield (last := cut_last(program, count))
         if last is not None:
             yield cut_first(last, 2, 1)
