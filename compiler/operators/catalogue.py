@@ -40,10 +40,8 @@ def operator_of(spec: Description) -> AnyOperator:
     return operator
 
 
-for module in (conv2d_schedule, grouped):
-    register(replace(module.OPERATOR, instead=packed_rows.pack_rows))
-register(replace(pool_schedule.OPERATOR, instead=packed_tail.pack_tail))
-for module in (depthwise_schedule, transposed, dense_schedule,
-               elementwise_schedule, broadcast_schedule, residual, conv_global_average, separable,
-               conv_separable, upsample):
-    register(module.OPERATOR)
+INSTEAD = {grouped: packed_rows.pack_rows, pool_schedule: packed_tail.pack_tail}
+for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
+               pool_schedule, elementwise_schedule, broadcast_schedule, residual,
+               conv_global_average, separable, conv_separable, upsample):
+    register(replace(module.OPERATOR, instead=INSTEAD.get(module)))

@@ -23,6 +23,7 @@ from ..nest.nest import Interleave, Scope
 from ..schedule.schedule import Schedule
 from .cost_model import Column, Mask, Size
 from .description import Description
+from .ends.cut_ends import WHOLE, Ends
 from .layout import Layout
 from .packing import Array, Operand, pack_tables
 from .work import Work
@@ -43,6 +44,12 @@ class Form(ABC):
     spec: Description
     config: Config
     number: int = -1            # among those that the operator lists; -1: the plain one, unlisted
+    ends: Ends = WHOLE          # how a program that runs alone is cut at its ends
+
+    def build(self, knobs: Any, *, hide_latency: bool) -> Any:
+        """The kernel with these knobs, if it is made of several parts; None if a template makes
+        it."""
+        return None
 
     @property
     def key(self) -> FormKey:

@@ -19,7 +19,7 @@ from ...isa.program import Program
 from ..errors import CompileError
 from .choice import Candidate, Cost, fastest, rank_candidates
 from .description import Description
-from .ends.cut_ends import cut_ends
+from .ends.cut_ends import WHOLE, best_ends, cut_ends
 from .form import Form, FormKey, FormT, KnobsT, Template
 from .knob_checks import check_knobs
 from .packing import Array, check_operands
@@ -115,18 +115,31 @@ class Operator(Generic[DescriptionT, FormT, KnobsT]):
 
     def compile_spec(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
         """The kernel of a description."""
-        def compile_plainly(options: Options) -> Kernel:
-            return (self.compile or compile_by_form)(self, spec, config, options)
+        if not options.alone:
+            return self._compile_schedule(spec, config, options)
+        if options.cost is None or options.form is not None or options.knobs is not None:
+            kernel = self._compile_schedule(spec, config, options)
+            ends = WHOLE if options.form is None else options.form.ends
+        else:
+            kernel = self._compile_schedule(spec, config, replace(options, hide_latency=True))
+            other = None if self.instead is None else self.instead(self, spec, kernel, options)
+            if not options.hide_latency:
+                return other or self._compile_schedule(spec, config, options)
+            kernel = other or kernel
+            ends = best_ends(kernel.program, options.cost)
+        if not options.hide_latency or ends == WHOLE:
+            return kernel
+        return replace(kernel, form=replace(kernel.form, ends=ends),
+                       program=cut_ends(kernel.program, ends))
 
-        if (not options.alone or options.cost is None or options.form is not None
-                or options.knobs is not None):
-            return compile_plainly(options)
-        kernel = compile_plainly(replace(options, hide_latency=True))
-        other = self.instead(self, spec, kernel, options) if self.instead is not None else None
-        if not options.hide_latency:
-            return other or compile_plainly(options)
-        kernel = other or kernel
-        return replace(kernel, program=cut_ends(kernel.program, options.cost))
+    def _compile_schedule(self, spec: DescriptionT, config: Config, options: Options) -> Kernel:
+        """The kernel of a description, with whole ends."""
+        if options.form is not None and options.knobs is not None:
+            kernel: Kernel | None = _fitting(options.form, spec, config).build(
+                options.knobs, hide_latency=options.hide_latency)
+            if kernel is not None:
+                return kernel
+        return (self.compile or compile_by_form)(self, spec, config, options)
 
 
 AnyOperator: TypeAlias = Operator[Any, Any, Any]        # one of them all

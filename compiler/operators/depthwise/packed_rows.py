@@ -33,7 +33,7 @@ from ...nest.nest import Buffer as Memory
 from ...nest.nest import Nest
 from ..choice import CLOSE, columns_of
 from ..convolution.conv2d import Conv2d
-from ..convolution.conv2d_schedule import TEMPLATE
+from ..convolution.conv2d_schedule import TEMPLATE, Knobs
 from ..convolution.patches import groups_of
 from ..form import Form, blocks_of
 from ..kernel import AnyOperator, Kernel, Options, best_kernel, build_nest
@@ -168,6 +168,9 @@ class PackedRowsForm(Form):
     def unpack(self, output: Array) -> Array:
         return self.layouts["output"].unpack(output)
 
+    def build(self, knobs: tuple[Knobs, ...], *, hide_latency: bool) -> Kernel:
+        return build_parts(self, knobs, hide_latency=hide_latency)
+
 
 def _pixels_first(shape: tuple[int, int, int, int], groups: int, width: int, start: int,
                   fill: int) -> Stage:
@@ -219,21 +222,25 @@ def compile_packed_rows(form: PackedRowsForm, options: Options) -> Kernel | None
     if not fits_segments(form) or any(columns_of(TEMPLATE, each) is None for each in forms):
         return None
     kernels = [best_kernel(TEMPLATE, [each], options) for each in forms]
-    knobs = tuple(each.knobs for each in kernels)
+    return build_parts(form, tuple(each.knobs for each in kernels),
+                       hide_latency=options.hide_latency)
 
+
+def build_parts(form: PackedRowsForm, knobs: tuple[Knobs, ...], *, hide_latency: bool) -> Kernel:
+    """All parts with their knobs in one program."""
     @cache
     def loops() -> Nest:
-        return _join_parts(form, [build_nest(TEMPLATE, each.form, each.knobs) for each in kernels])
+        return _join_parts(form, [build_nest(TEMPLATE, part_form(form, part), own)
+                                  for part, own in zip(form.period.parts, knobs, strict=True)])
 
     last = requantize(form.config, form.spec.requantization())
 
     def emit_program() -> Program:
         from ...accelerator.emission.emit import emit  # most programs are kept from before
-        return emit(loops(), form.config, [last], hide_latency=options.hide_latency,
+        return emit(loops(), form.config, [last], hide_latency=hide_latency,
                     tables=len(form.tables))
 
-    program = cached_program(emit_program, form.config, compile_packed_rows, form, knobs,
-                             options.hide_latency)
+    program = cached_program(emit_program, form.config, build_parts, form, knobs, hide_latency)
     return Kernel(form, knobs, program, loops)
 
 

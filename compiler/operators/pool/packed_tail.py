@@ -175,10 +175,15 @@ class PackedTailForm(Form):
     def unpack(self, output: Array) -> Array:
         return self.layouts["output"].unpack(output)
 
+    def build(self, knobs: tuple[object, int, bool], *, hide_latency: bool) -> Kernel:
+        body, size, tail_first = knobs
+        return compile_packed_tail(self, body, size, tail_first=tail_first,
+                                   hide_latency=hide_latency)
 
-def compile_packed_tail(form: PackedTailForm, body: Kernel | None, size: int, *,
-                        tail_first: bool, hide_latency: bool = True) -> Kernel:
-    """Both parts in one program, with so many rows of the tail in a step."""
+
+def compile_packed_tail(form: PackedTailForm, body: object, size: int, *, tail_first: bool,
+                        hide_latency: bool = True) -> Kernel:
+    """Both parts in one program, with knobs of the body, and so many rows of the tail in a step."""
     tail = tail_form(form.spec, form.config)
 
     @cache
@@ -187,8 +192,8 @@ def compile_packed_tail(form: PackedTailForm, body: Kernel | None, size: int, *,
         from .pool_schedule import TEMPLATE
         last = lower_to_intrinsics(tail.schedule(size), form.config, tail.intrinsics)
         nests = {form.blocks - 1: last}
-        if body is not None:
-            nests[0] = build_nest(TEMPLATE, body.form, body.knobs)
+        if form.body is not None:
+            nests[0] = build_nest(TEMPLATE, form.body, body)
         return _join(form, dict(sorted(nests.items(), reverse=tail_first)))
 
     intrinsics = {each.name: each for each in (
@@ -199,7 +204,7 @@ def compile_packed_tail(form: PackedTailForm, body: Kernel | None, size: int, *,
         return emit(loops(), form.config, [*intrinsics.values()], hide_latency=hide_latency,
                     tables=len(form.tables))
 
-    knobs = (None if body is None else body.knobs, size, tail_first)
+    knobs = (body, size, tail_first)
     program = cached_program(emit_program, form.config, compile_packed_tail, form, knobs,
                              hide_latency)
     return Kernel(form, knobs, program, loops)
@@ -231,17 +236,16 @@ def pack_tail(operator: AnyOperator, spec: Pool, kernel: Kernel, options: Option
         bodies = [best_kernel(operator.template, [each], replace(options, hide_latency=True))
                   for each in operator.forms_of(less, config) if not each.interleaves]
     found = [(cost(packed.program), number, packed) for number, packed in enumerate(
-        compile_packed_tail(_form_of(spec, work, config, body), body, size, tail_first=first)
+        compile_packed_tail(_form_of(spec, work, config, body), getattr(body, "knobs", None), size,
+                            tail_first=first)
         for body in bodies for size in step_sizes(spec, config)
         for first in (False, True)[:1 + (body is not None)])]
     if not found or min(found)[0] >= cycles:
         return None
-    _, number, best = min(found)
-    if options.hide_latency:
-        return best
-    body = bodies[number * len(bodies) // len(found)]
-    return compile_packed_tail(_form_of(spec, work, config, body), body, best.knobs[1],
-                               tail_first=best.knobs[2], hide_latency=False)
+    _, _, best = min(found)
+    packed: Kernel = best if options.hide_latency else best.form.build(
+        best.knobs, hide_latency=False)
+    return packed
 
 
 def _form_of(pool: Pool, work: Work, config: Config, body: Kernel | None) -> PackedTailForm:

@@ -81,6 +81,8 @@ def test_groups_that_fill_no_tiles_alone_are_packed_without_gaps():
     kernel = compile_op(REGNET, base)
     assert isinstance(kernel.form, PackedRowsForm)
     assert "without gaps" in kernel.form.note
+    again = compile_op(REGNET, base, form=kernel.form, knobs=kernel.knobs)
+    assert np.array_equal(again.program.code, kernel.program.code)
 
 
 def test_channels_that_fill_tiles_have_a_period_of_a_pixel_and_nothing_to_gain():

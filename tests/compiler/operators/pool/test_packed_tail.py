@@ -42,7 +42,7 @@ def equals_numpy(pool, config, *, tail_first, seed=0):
     operands = operands_for(form, seed)
     sizes = step_sizes(pool, config)
     for size in sizes:
-        kernel = compile_packed_tail(form, body, size, tail_first=tail_first)
+        kernel = compile_packed_tail(form, body and body.knobs, size, tail_first=tail_first)
         verify(kernel.program)
         outputs, _ = run(kernel.program, kernel.pack(operands), "functional")
         np.testing.assert_array_equal(kernel.unpack(outputs), expected(pool, operands))
@@ -85,6 +85,8 @@ def test_pixels_share_tiles_where_two_fit():
 def test_averages_of_40_channels_are_packed():
     kernel = compile_op(SQUEEZE, base)
     assert isinstance(kernel.form, PackedTailForm)
+    again = compile_op(SQUEEZE, base, form=kernel.form, knobs=kernel.knobs)
+    assert np.array_equal(again.program.code, kernel.program.code)
     serial = compile_op(SQUEEZE, base, hide_latency=False)
     assert serial.knobs == kernel.knobs
     assert not isinstance(compile_op(replace(SQUEEZE, channels=48), tiny).form, PackedTailForm)
