@@ -56,6 +56,12 @@ def step_by_one(count: Value, up: Value) -> Value:
     return (count + Cat(Const(1, 1), (~up).replicate(len(count) - 1)))[:len(count)]
 
 
+def count_down(count: Value, loads: Value, start: Value) -> Value:
+    """`start` if a counter `loads`, else one less: with the choice ahead of the adder, where FPGAs
+    have room for it in the carry chain."""
+    return (Mux(loads, start, count) - ~loads)[:len(count)]
+
+
 def register(m: Module, value: Value, name: str) -> Signal:
     """The value one cycle later."""
     later = Signal.like(value, name=name, reset_less=True)

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 from ..isa.config import INDEX_BITS
 from ..isa.instructions import LOOPS, Gemm
 from .layouts import widths_of
+from .logic import count_down
 
 _WIDTHS = widths_of(Gemm)
 LOOP_BITS, STRIDE_BITS = _WIDTHS["loops"], _WIDTHS["dst_stride"]
@@ -136,6 +137,7 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         running, idle = Signal(), Signal(init=1)        # a nest is held; none is
+        self.vacant = Signal(init=1)                    # none is, with low fan-out
         empty = Signal(reset_less=True)                 # it has no iterations
         strides = Signal(self.nest["strides"].shape, reset_less=True)
         tag = Signal(self.nest["tag"].shape, reset_less=True)
@@ -154,7 +156,8 @@ class Sequencer(wiring.Component):
         # may load before that is taken.
         m.d.comb += prepares.eq(~running | last)
         with m.If(self.nests.ready):
-            m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid)]
+            m.d.sync += [running.eq(self.nests.valid), idle.eq(~self.nests.valid),
+                         self.vacant.eq(~self.nests.valid)]
         with m.If(self.stops):
             m.d.sync += idle.eq(0)
         with m.If(renew):
@@ -193,12 +196,15 @@ class Sequencer(wiring.Component):
                 for part in ("at_first", "at_final", "before_final", "single", "double"))
             will_be_final = Mux(at_final, single, before_final)
             m.d.comb += slot.first[name].eq(at_first)
+            with m.If(prepares | (advance & inside)):
+                loads = self.vacant | last              # as `prepares`
+                m.d.sync += left.eq(count_down(left, loads | at_final, Mux(loads, count, limit)))
             with m.If(prepares):
-                m.d.sync += [limit.eq(count), left.eq(count), at_final.eq(nest.once[name]),
+                m.d.sync += [limit.eq(count), at_final.eq(nest.once[name]),
                              single.eq(nest.once[name]), double.eq(count == 2),
                              before_final.eq(count == 2)]
             with m.Elif(advance & inside):
-                m.d.sync += [left.eq(Mux(at_final, limit, left - 1)), at_final.eq(will_be_final),
+                m.d.sync += [at_final.eq(will_be_final),
                              before_final.eq(Mux(at_final, double, left == 3))]
             with m.If(renew):
                 m.d.sync += at_first.eq(1)

@@ -85,7 +85,7 @@ class LoadSteps(TileSteps):
             line_ends.eq(self.run_ends & in_last_run),
             section_ends.eq(line_ends & self.rows.is_last),
             self.row_ends.eq(line_ends & (section == Section.MIDDLE)),
-            self.plane_ends.eq(section_ends & in_last_section),
+            self.plane_ends.eq(self.run_ends & self.in_last_run),
             self.in_last_run.eq(in_last_run & self.rows.is_last & in_last_section),
         ]
         # The next run: in this row, or the first of the next row, which is in this section, in the

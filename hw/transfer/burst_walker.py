@@ -10,7 +10,7 @@ from ...isa.faults import Fault
 from ...isa.instructions import Buffer, Engine, Load
 from ..interfaces import BURST_BEATS_BITS, FAULT, SIZE_BITS
 from ..layouts import POSITION_BITS, widths_of
-from ..logic import priority_mux
+from ..logic import count_down, priority_mux
 
 _WIDTHS = widths_of(Load)
 COUNT_BITS, STRIDE_BITS = _WIDTHS["shape"], _WIDTHS["stride"]
@@ -144,10 +144,14 @@ class BurstWalker(Component):
             m.d.sync += [self.held.eq(1), self.free.eq(0)]
         with m.If(self.hand_over):
             m.d.sync += [self.held.eq(~self.last_row), self.free.eq(self.last_row)]
+        with m.If(~self.held | self.advance):
+            m.d.sync += rows_left.eq(count_down(rows_left, ~self.held | ends_plane,
+                                                Mux(self.held, box.rows, offered.rows)))
+        with m.If(~self.held | (self.advance & ends_plane)):
+            m.d.sync += planes_left.eq(count_down(planes_left, ~self.held, offered.planes))
         with m.If(~self.held):
             m.d.sync += [
                 box.eq(offered),
-                planes_left.eq(offered.planes), rows_left.eq(offered.rows),
                 ends_plane.eq(offered.rows == 1),
                 plane_start.eq(offered.offset), self.row_start.eq(offered.offset),
                 self.more_bytes.eq(more_bytes), self.room.eq(offered.size - more_bytes),
@@ -158,11 +162,10 @@ class BurstWalker(Component):
             ]
         with m.Elif(self.advance):
             with m.If(ends_plane):
-                m.d.sync += [planes_left.eq(planes_left - 1), rows_left.eq(box.rows),
-                             ends_plane.eq(box.rows == 1),
+                m.d.sync += [ends_plane.eq(box.rows == 1),
                              plane_start.eq(next_start), self.row_start.eq(next_start)]
             with m.Else():
-                m.d.sync += [rows_left.eq(rows_left - 1), ends_plane.eq(rows_left == 2),
+                m.d.sync += [ends_plane.eq(rows_left == 2),
                              self.row_start.eq(self.row_start + box.row_stride)]
 
     def _by_buffer(self, function):
