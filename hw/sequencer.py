@@ -22,7 +22,7 @@ def offset_bits(tiles: int) -> int:
     checked offset is above -2**INDEX_BITS and below `tiles`. The next one is a checked offset (that
     of the slot before, or of the slot with which a loop began) plus one stride. A unit that checks
     the slots in order and stops at the first index out of range never sees one wrap. Where the base
-    is included already, `narrow` ones do.
+    is included already, `logic.narrow` ones do.
     """
     stride = 1 << STRIDE_BITS - 1
     return (max(tiles, 1 << INDEX_BITS) + stride - 1).bit_length() + 1
@@ -104,7 +104,7 @@ class Sequencer(wiring.Component):
 
     Parameters
     ----------
-    operands : by name, the bits of the index (see `offset_bits` and `narrow`)
+    operands : by name, the bits of the index (see `offset_bits` and `logic.narrow`)
     tag : shape of the data passed from a nest to each of its slots
     steps : whether the innermost iteration is a sequence
 

@@ -12,10 +12,10 @@ from ...base.checked_values import PlainData
 from .align_multiplier_operands import align_multiplier_operands
 from .dies import DIES, Die
 from .editable_netlist import Netlist
+from .luts.save_luts import save_luts
 from .pack_registers import pack_registers
 from .place_blocks import place_blocks
 from .replicate_registers import replicate_registers
-from .save_luts import save_luts
 
 COPIES, SIGNS, PLACES, LUTS = "copies", "signs", "places", "LUTs"
 

@@ -18,7 +18,7 @@ from microtron.isa.config import Config
 from ..build.bare import NAME, TOP, to_rtlil
 from ..build.debian_root import PART
 from ..build.steps import module_identity
-from ..ecp5.save_luts import save_luts_in_file
+from ..ecp5.luts.save_luts import save_luts_in_file
 from .families import Family
 from .timing_netlist import Netlist, read_netlist
 

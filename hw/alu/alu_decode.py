@@ -23,8 +23,7 @@ from ...isa.instructions import (
 )
 from ..interfaces import commands
 from ..layouts import OPCODE_BITS, POSITION_BITS, instructions_of, opcode_of, unpack
-from ..logic import exponent, require_entries
-from ..narrow import narrow, reach_bits
+from ..logic import exponent, narrow, reach_bits, require_entries
 from ..sequencer import judge_counts, nest_layout
 from .alu_lane import wraps
 from .alu_lanes import WORK

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import Buffer
 from ..interfaces import bits_for
-from ..narrow import reach_bits
+from ..logic import reach_bits
 from .burst_walker import COUNT_BITS
 
 ACCUMULATOR = (Buffer.ACC, Buffer.ACC8)     # a word is one tile, whatever the bus width

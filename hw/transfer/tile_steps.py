@@ -10,7 +10,7 @@ from ...isa.config import INDEX_BITS, Config
 from ...isa.instructions import Buffer, Instruction
 from ...isa.record import fields_of
 from ..layouts import COMMAND, POSITION_BITS, buffers_of, unpack
-from ..narrow import narrow
+from ..logic import narrow
 from .burst_walker import COUNT_BITS
 from .packing import Packing
 

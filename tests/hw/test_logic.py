@@ -1,10 +1,12 @@
 """Small pieces of logic. What chooses by an enum must have hardware for each of its members."""
 
 import gc
+import random
 from enum import IntEnum, IntFlag
 
 import pytest
-from amaranth.hdl import Const, Fragment, Module, Signal
+from amaranth.hdl import Const, Fragment, Module, Signal, signed
+from amaranth.sim import Simulator
 
 from microtron.hw import control
 from microtron.hw.alu import alu_decode, alu_lane, requantizer
@@ -15,9 +17,12 @@ from microtron.hw.control import Control
 from microtron.hw.fetch import fetch
 from microtron.hw.fetch.fetch import Fetch
 from microtron.hw.logic import (
+    count_down,
     delay_line,
     is_among,
+    narrow,
     priority_mux,
+    reach_bits,
     require_entries,
     select,
     step_by_one,
@@ -26,6 +31,8 @@ from microtron.isa.config import tiny
 from microtron.isa.instructions import ISA, Engine, Gemm, SyncAction
 
 from .simulate import simulate
+
+FIELD = 16              # bits of a base or a stride in an instruction
 
 # The module that chooses, the enum by which it does, and the unit it chooses for.
 CHOICES = {
@@ -129,3 +136,55 @@ def test_a_count_steps_up_and_down_by_one_and_wraps(bits):
                 assert ctx.get(stepped) == (number + step) % (1 << bits)
 
     simulate(m, testbench)
+
+
+@pytest.mark.parametrize("tiles", [2, 4, 512, 8192, 16384, 32768, 65536])
+def test_an_index_is_in_range_as_the_whole_one_is(tiles):
+    m, base, stride = Module(), Signal(FIELD), Signal(signed(FIELD))
+    bits = reach_bits(tiles)
+    begun, stepped = (Signal(signed(bits), name=name) for name in ("begun", "stepped"))
+    m.d.comb += [begun.eq(narrow(base, bits)),
+                 stepped.eq(narrow(base, bits) + narrow(stride, bits))]
+    rng, edges = random.Random(tiles), (0, 1, tiles - 1, tiles, tiles + 1, 2 * tiles - 1, 3 * tiles)
+    bases = [each for each in (*edges, *(rng.getrandbits(FIELD) for _ in range(60)), 65535)
+             if each < 1 << FIELD]
+    strides = [each for edge in (*bases, 32768) for each in (edge, -edge)
+               if -1 << FIELD - 1 <= each < 1 << FIELD - 1]
+
+    def in_range(number):
+        return number if 0 <= number < tiles else None
+
+    async def check(ctx):
+        for first in bases:
+            ctx.set(base, first)
+            assert in_range(ctx.get(begun)) == in_range(first)
+            for step in strides if first < tiles else ():
+                ctx.set(stride, step)
+                assert in_range(ctx.get(stepped)) == in_range(first + step)
+
+    simulator = Simulator(m)
+    simulator.add_testbench(check)
+    simulator.run()
+
+
+def test_few_bits_are_left():
+    assert len(narrow(Signal(FIELD), reach_bits(512))) == 10
+    assert len(narrow(Signal(signed(FIELD)), reach_bits(512))) == 11
+
+
+def test_a_count_down_takes_its_start_where_it_loads():
+    m, count, start, loads = Module(), Signal(5), Signal(5), Signal()
+    following = Signal(5)
+    m.d.comb += following.eq(count_down(count, loads, start))
+
+    async def check(ctx):
+        for now in range(32):
+            ctx.set(count, now)
+            ctx.set(start, 31 - now)
+            for loading in (0, 1):
+                ctx.set(loads, loading)
+                assert ctx.get(following) == (31 - now if loading else (now - 1) % 32)
+
+    simulator = Simulator(m)
+    simulator.add_testbench(check)
+    simulator.run()

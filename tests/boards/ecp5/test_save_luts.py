@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from microtron.boards.ecp5.absorb_luts import absorb_luts
 from microtron.boards.ecp5.editable_netlist import Netlist
-from microtron.boards.ecp5.merge_luts import merge_luts
-from microtron.boards.ecp5.save_luts import save_luts
+from microtron.boards.ecp5.luts.absorb_luts import absorb_luts
+from microtron.boards.ecp5.luts.merge_luts import merge_luts
+from microtron.boards.ecp5.luts.save_luts import save_luts
 
 from .small_netlists import Design
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .editable_netlist import LUT, Bit, Cell, Netlist
+from ..editable_netlist import LUT, Bit, Cell, Netlist
 from .logic_functions import PINS, Function, of_lut, tabulate
 
 CHOICE, SECOND_CHOICE = "PFUMX", "L6MUX21"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ...base.atomic_files import write_atomically
+from ....base.atomic_files import write_atomically
+from ..editable_netlist import Netlist
 from .absorb_luts import absorb_luts
-from .editable_netlist import Netlist
 from .merge_luts import merge_luts
 
 

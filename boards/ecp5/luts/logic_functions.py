@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .editable_netlist import Bit, Cell
+from ..editable_netlist import Bit, Cell
 
 PINS = "ABCD"                       # of a LUT4, or of half a CCU2C: the lowest bit first
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from .editable_netlist import LUT, Bit, Cell, Netlist
+from ..editable_netlist import LUT, Bit, Cell, Netlist
 from .logic_functions import PINS, Function, of_lut
 
 CARRY, HALVES = "CCU2C", ("0", "1")

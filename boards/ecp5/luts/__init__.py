@@ -1,0 +1,1 @@
+"""Fewer LUTs for the same logic of an ECP5."""
