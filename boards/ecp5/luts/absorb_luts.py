@@ -40,11 +40,11 @@ def _absorb(netlist: Netlist, drivers: dict[Bit, str], name: str, half: str) -> 
     near = [bit for bit in propagate.inputs if bit in drivers and len(netlist.readers[bit]) == 1]
     for number in range(len(near), 0, -1):
         for absorbed in combinations(near, number):
-            found = propagate, generate
+            sums, carries = propagate, generate
             for bit in absorbed:
                 lut = of_lut(netlist.cells[drivers[bit]])
-                found = tuple(each.substitute(bit, lut) for each in found)
-            arranged = arrange(*found)
+                sums, carries = sums.substitute(bit, lut), carries.substitute(bit, lut)
+            arranged = arrange(sums, carries)
             if arranged is not None:
                 _rebuild(netlist, name, half, *arranged)
                 for bit in absorbed:
