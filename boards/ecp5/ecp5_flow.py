@@ -22,6 +22,11 @@ PREPARED = "prepared.json"          # the netlist that is placed
 ROUTABLE = "routable.json"          # the same with settings of the router
 TIMING, CONFIG = "timing.json", "design.config"
 CHOSEN = "clock.json"               # the accelerator's clock
+# Of systems with two clocks. After some ten rounds with nextpnr's own growth of prices, a free wire
+# anywhere is cheaper than one in use beside the sink, so what conflicts in the last rounds is led
+# far around (docs/measured.md). `slim` on the ECPIX-5 ends after 52 rounds with these; `small` on
+# the ULX3S, which ends with nextpnr's own, does not.
+ROUTER = {"initCurrCongWeight": "1.0", "currCongWeightMult": "1.0"}     # 0.5 and 2.0 unless set
 PACKAGES = {"BG": "CABGA", "MG": "CSFBGA"}
 
 
@@ -84,8 +89,8 @@ def _routes(board: Board, pins: str) -> tuple[Step, ...]:
         return (route,)
     settings = Step(
         name="settings", doing="setting the router", inputs=(PREPARED,), outputs=(ROUTABLE,),
-        work=Call("microtron.boards.ecp5.router_settings:write_settings", {
-            "source": PREPARED, "to": ROUTABLE}))
+        work=Call("microtron.boards.build.router_settings:write_settings", {
+            "source": PREPARED, "to": ROUTABLE, "settings": ROUTER}))
     return (settings, route, Step(
         name="clock", doing="setting the accelerator's clock", inputs=(TIMING, routed),
         outputs=(CONFIG, CHOSEN), work=Call("microtron.boards.ecp5.set_clock:set_clock", {
