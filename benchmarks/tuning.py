@@ -34,6 +34,7 @@ from microtron.compiler.accelerator.emission.placed_nest import PlacedNest
 from microtron.compiler.accelerator.lower_schedule import lower_to_intrinsics
 from microtron.compiler.accelerator.selection.hardware_loops import MOST_INSTRUCTIONS
 from microtron.compiler.accelerator.selection.intrinsic import collect_intrinsics
+from microtron.compiler.garbage import collect_rarely
 from microtron.compiler.operators.catalogue import operator_of
 from microtron.compiler.operators.choice import Candidate, rank_candidates
 from microtron.compiler.operators.description import Description
@@ -110,7 +111,8 @@ def measure_layer(name: str, shape: str, spec: Description,
     plans.STORES[:] = [plans.PlanStore()]
     for label, some in (("cold", ranked[:1]), ("batch", ranked[1:options.batch])):
         clock = Stopwatch()
-        done = [measure_candidate(operator.template, each, clock) for each in some]
+        with collect_rarely():          # as `evaluate` does
+            done = [measure_candidate(operator.template, each, clock) for each in some]
         instructions = sum(each for each, _ in done)
         spent = {step: each / max(1, len(some)) for step, each in clock.spent.items()}
         spent[AT_ONCE] = measure_at_once(some, [cycles for _, cycles in done])

@@ -6,12 +6,14 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 from dataclasses import FrozenInstanceError, field
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from microtron.base.classes.dataclass import dataclass
+from microtron.base.classes.dataclass import dataclass, unguarded
 
 
 def make(decorate):
@@ -145,6 +147,38 @@ def test_mistakes_are_found():
         @dataclass
         class Shared:
             values: list[int] = []          # noqa: RUF012
+
+
+def test_what_is_not_guarded_is_the_same_otherwise():
+    @unguarded(frozen=True)
+    class Small:
+        left: int
+        right: int = 2
+
+    @dataclass(frozen=True)
+    class Guarded(Small):
+        more: int = 3
+
+    made = Small(1)
+    assert (made, hash(made), repr(made)[-21:]) == (
+        Small(1, 2), hash(Small(1)), "Small(left=1, right=2)"[-21:])
+    object.__setattr__(made, "left", 5)
+    made.right = 6                          # types say that nobody does
+    assert made == Small(5, 6)
+    with pytest.raises(FrozenInstanceError):
+        Guarded(1).left = 2
+
+
+STANDARD_ONE = re.compile(r"^from dataclasses import [^\n]*\bdataclass\b", re.MULTILINE)
+
+
+@pytest.mark.parametrize("part", ["base", "cli", "compiler", "isa", "runtime"])
+def test_what_commands_import_makes_methods_late(part):
+    """Each class of the standard library's takes a millisecond of every command's start."""
+    root = Path(__file__).resolve().parents[2]
+    wrong = [path.relative_to(root) for path in (root / part).rglob("*.py")
+             if path.parent.name != "classes" and STANDARD_ONE.search(path.read_text())]
+    assert not wrong, "import dataclass from base.classes.dataclass"
 
 
 @dataclass(frozen=True)
