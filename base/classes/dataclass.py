@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass
+    from dataclasses import dataclass
     from dataclasses import dataclass as unguarded
 else:
-    from .lazy_methods import dataclass as dataclass
-    from .lazy_methods import unguarded as unguarded
+    from .lazy_methods import dataclass, unguarded
+
+__all__ = ["dataclass", "unguarded"]

@@ -119,13 +119,13 @@ class _Verifier:
             if not place.axes <= self.shared:
                 self.refuse(loop, "a parallel loop is the outermost one, or inside such loops only")
             self.shared.add(loop.axis)
-        found, body = [loop.axis], loop.body
+        inner, body = [loop.axis], loop.body
         if loop.kind == LoopKind.SERIAL:        # neighbours at once
             while isinstance(body, Loop) and body.kind == LoopKind.SERIAL and (
-                    body.axis not in found and body.axis not in place.axes):
-                found.append(body.axis)
+                    body.axis not in inner and body.axis not in place.axes):
+                inner.append(body.axis)
                 body = body.body
-        self.visit(body, _Place(place.buffers, place.axes.union(found), place.conditions,
+        self.visit(body, _Place(place.buffers, place.axes.union(inner), place.conditions,
                                 place.known))
         if loop.kind in INDEPENDENT and place.known is not None:
             if loop.axis.extent > MOST_THREADS and loop.kind != LoopKind.PARALLEL:

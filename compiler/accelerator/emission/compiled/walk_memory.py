@@ -118,8 +118,11 @@ def _new_space(acc: int, axes: int, buffers: int, copies: int, delays: int) -> S
     given = [block[begin:end].reshape(shape)
              for (begin, end), shape in zip(pairwise(ends), shapes, strict=True)]
     heads = np.full(tables.HEADS, -1, np.int64)
+    (numbers, values, bases, turns, loaded, holds, borders, history, mask, key, starts, extents,
+     tiles, others, near) = given[:15]
     state = tables.State(
-        *given[:8], KEPT.known, heads, KEPT.resident, KEPT.noted, *given[8:15],
+        numbers, values, bases, turns, loaded, holds, borders, history, KEPT.known, heads,
+        KEPT.resident, KEPT.noted, mask, key, starts, extents, tiles, others, near,
         tables.Lists(*given[15:17]), KEPT.shapes, KEPT.walks, tables.Sides(*given[17:]))
     return Space((axes, buffers, copies, delays), block, heads, _room_of(state, KEPT.output))
 
