@@ -11,7 +11,7 @@ from ...base.classes.dataclass import dataclass, unguarded
 from ..errors import CompileError
 from ..expression.expression import Axis, Expression, Reduction
 from ..expression.rewrite import substitute
-from ..expression.scalars import check_integer
+from ..expression.scalars import LARGEST, check_integer
 from ..expression.tensor import Tensor
 from ..nest.nest import LoopKind
 
@@ -64,7 +64,7 @@ class Loops:
         that slides has something to begin with then.
         """
         place = self._place(axis)
-        if type(factor) is not int or factor < 1:
+        if type(factor) is not int or not 0 < factor <= LARGEST:        # as hardly ever
             factor = check_integer(factor, f"{self}: the factor by which axis {axis} is split")
         outer = Axis(f"{axis.name}.outer", -(-(axis.extent + late) // factor), axis.reduces)
         inner = Axis(f"{axis.name}.inner", min(factor, axis.extent), axis.reduces)
