@@ -15,8 +15,9 @@ between a host and a host.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ...expression.expression import Expression, both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis

@@ -18,12 +18,13 @@ No other operator reads or writes such rows: this is for layers between a host a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from math import prod
 
 import numpy as np
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming

@@ -4,9 +4,10 @@ of data the tiles of results in between see."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd, lcm
 
+from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ..convolution.conv2d import Conv2d
 from ..convolution.patches import groups_of
