@@ -98,11 +98,25 @@ def fits(form: DepthwiseForm, knobs: Knobs) -> Mask:
     copies = {Buffer.INP: np.where(rows, row_buffers(form), 2)}
     need[Buffer.INP] = np.where(rows, _inputs(form, knobs) * width, need[Buffer.INP])
     together = form.chunks.blocks_in_tile(config) if form.chunks.dense else 1
-    return all_of((2 * weights <= config.tiles(Buffer.WGT),
+    return all_of((2 * weights <= config.tiles(Buffer.WGT), _can_fill_border(form, knobs),
                    (knobs.blocks % together == 0) | (knobs.blocks == form.output.shape[1]), *(
         copies.get(buffer, 2) * (blocks if buffer == Buffer.INP and _is_packed(form)
              else _count_lane_groups(form, blocks, knobs)) <= config.tiles(buffer) * groups[buffer]
         for buffer, blocks in need.items())))
+
+
+def _can_fill_border(form: DepthwiseForm, knobs: Knobs) -> Mask:
+    """Whether a load can fill in what is below the last row, where all rows are one: the border,
+    and what the last step has beyond it."""
+    if not form.pitch:
+        return True
+    spec = form.spec
+    below = form.padded.shape[COLUMN] - (spec.pad[0] + spec.height) * form.pitch
+    rows, columns = (blocks_of(size, count) * count - size for size, count in (
+        (spec.out_height, knobs.rows), (spec.out_width, knobs.columns)))
+    more: Mask = (below + rows * spec.stride[0] * form.pitch + columns * spec.stride[1]
+                  <= bordered_rows.MOST_BORDER)
+    return more
 
 
 def _is_packed(form: DepthwiseForm) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from microtron.compiler.compile import compile_op
 from microtron.compiler.operators.choice import candidates
 from microtron.compiler.operators.depthwise.bordered_rows import BorderedForm, forms_of
 from microtron.compiler.operators.depthwise.depthwise import Depthwise, form_of
@@ -50,6 +51,18 @@ def test_any_bordered_rows_equal_numpy(data):
     if form is not None:
         every = candidates(TEMPLATE, form)
         check(spec, config, form=form, knobs=every[draw(0, len(every) - 1)], seed=draw(0, 99))
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(65, 3, 1), (56, 5, 2)])
+def test_steps_reach_no_further_below_an_image_than_a_load_fills(size, kernel, stride):
+    """The last step of 4 rows has one of 65, and 3 × 66 tiles and the border below it."""
+    spec = Depthwise(height=size, width=size, channels_in=16, channels_out=16, pad=kernel // 2,
+                     kernel=(kernel, kernel), stride=(stride, stride))
+    form = bordered(spec, base)
+    every = candidates(TEMPLATE, form)
+    assert every
+    for knobs in every[::max(1, len(every) // 12)]:
+        compile_op(spec, base, form=form, knobs=knobs)
 
 
 def test_a_whole_image_is_one_run():
