@@ -28,7 +28,7 @@ from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Buffer as Memory
 from ...nest.nest import Nest, Scope
 from ...schedule.schedule import Schedule
-from ..choice import CLOSE
+from ..choice import CLOSE, columns_of
 from ..divisions import even_sizes
 from ..form import Form, blocks_of, requantize_sum
 from ..kernel import AnyOperator, Kernel, Options, best_kernel, build_nest
@@ -235,7 +235,8 @@ def pack_tail(operator: AnyOperator, spec: Pool, kernel: Kernel, options: Option
     if spec.channels > config.block_out:
         less = replace(spec, channels=spec.channels // config.block_out * config.block_out)
         bodies = [best_kernel(operator.template, [each], replace(options, hide_latency=True))
-                  for each in operator.forms_of(less, config) if not each.interleaves]
+                  for each in operator.forms_of(less, config)
+                  if not each.interleaves and columns_of(operator.template, each) is not None]
     found = [(cost(packed.program), number, packed) for number, packed in enumerate(
         compile_packed_tail(_form_of(spec, work, config, body), getattr(body, "knobs", None), size,
                             tail_first=first)

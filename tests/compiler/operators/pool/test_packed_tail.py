@@ -90,3 +90,10 @@ def test_averages_of_40_channels_are_packed():
     serial = compile_op(SQUEEZE, base, hide_latency=False)
     assert serial.knobs == kernel.knobs
     assert not isinstance(compile_op(replace(SQUEEZE, channels=48), tiny).form, PackedTailForm)
+
+
+def test_sums_that_find_no_room_are_left_to_others():
+    """The MAC array sums 13 × 33 pixels as a whole, or not at all."""
+    small = replace(base, uop_bytes=2 << 10, inp_bytes=2 << 10, wgt_bytes=16 << 10,
+                    acc_bytes=8 << 10, out_bytes=2 << 10)
+    verify(compile_op(global_average(height=33, width=13, channels=24), small).program)
