@@ -33,7 +33,7 @@ from ...accelerator.selection.intrinsic import requantize
 from ...nest.nest import Buffer as Memory
 from ...nest.nest import Nest
 from ..choice import CLOSE, columns_of
-from ..convolution.conv2d import Conv2d
+from ..convolution.conv2d import Conv2d, Conv2dForm
 from ..convolution.conv2d_schedule import TEMPLATE, Knobs
 from ..convolution.patches import groups_of
 from ..form import Form, blocks_of
@@ -140,8 +140,9 @@ class PackedRowsForm(Form):
         rows = [self._lanes(each) for each in (bias, given["multiplier"], given["shift"])]
         return {"data": self.layouts["data"].pack(given["data"]),
                 "weights": weights_in_dram(self._weights(given["weights"]), self.config),
-                "parameters": np.stack([pack_parameters(*group, self.config)
-                                        for group in zip(*rows, strict=True)])}
+                "parameters": np.stack([
+                    pack_parameters(biases, multipliers, shifts, self.config)
+                    for biases, multipliers, shifts in zip(*rows, strict=True)])}
 
     def _lanes(self, values: Array) -> Array:
         """Numbers of channels → (group, lanes of the results of a period)"""
@@ -219,7 +220,7 @@ def part_form(form: PackedRowsForm, part: Part) -> GroupedForm:
 def compile_packed_rows(form: PackedRowsForm, options: Options) -> Kernel | None:
     """A convolution for each part, with knobs of its own, all in one program; None if one has no
     room."""
-    forms = [part_form(form, part) for part in form.period.parts]
+    forms: list[Conv2dForm] = [part_form(form, part) for part in form.period.parts]
     if not fits_segments(form) or any(columns_of(TEMPLATE, each) is None for each in forms):
         return None
     kernels = [best_kernel(TEMPLATE, [each], options) for each in forms]

@@ -89,7 +89,7 @@ def _side(first: Product, words: Words, loads: Sequence[Instruction], buffer: Bu
           config: Config) -> Side | None:
     """The largest load of an operand in so many pieces; None if it cannot be cut so."""
     own = [each for each in loads if isinstance(each, Load) and each.buffer == buffer
-           and prod(each.shape)]
+           and all(each.shape)]
     mine, other = ((first.src_stride, first.wgt_stride) if buffer == Buffer.INP
                    else (first.wgt_stride, first.src_stride))
     free = [loop for loop in range(len(first.loops)) if is_free(first, loop) and mine[loop]

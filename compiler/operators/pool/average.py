@@ -20,7 +20,7 @@ from ....base.classes.dataclass import dataclass
 from ....isa.config import Config
 from ....isa.instructions import PARAMETER_TILES, WINDOW_TAPS, AluOp
 from ...accelerator.selection.intrinsic import Intrinsic, element_wise, requantize
-from ...expression.expression import both, select, total
+from ...expression.expression import Expression, both, select, total
 from ...expression.tensor import Tensor, compute, placeholder, reduce_axis
 from ...nest.nest import Interleave
 from ..depthwise.depthwise import Depthwise, DepthwiseForm, sum_at, taps_of
@@ -224,7 +224,8 @@ def _sum(spec: Depthwise, chunks: Chunks, padded: Tensor, weights: Tensor, block
     sums = chunks.sums(spec.stride, *spec.out_shape)
     shape = (padded.shape[0], blocks, *sums, *padded.shape[-2:])
 
-    def element(n, o, y, x, b, j):                              # type: ignore[no-untyped-def]
+    def element(n: Expression, o: Expression, y: Expression, x: Expression, b: Expression,
+                j: Expression) -> Expression:
         row, column = y * sy + (ty * fy + ky) * dy, x * sx + (tx * fx + kx) * dx
         at = (row, o) if rows_first else (o, row)
         return padded[(n, *at, column, b, j)].cast("int32")

@@ -36,7 +36,9 @@ from ..layout import Layout, Stage, tile_images
 from ..packing import Array, Operand, weights_in_dram
 from ..program_cache import cached_program
 from ..work import Work
-from .pool import Kind, Pool, parameters
+from .average import AverageForm
+from .knobs import Knobs
+from .pool import Kind, Pool, PoolForm, parameters
 
 MOST_STEPS = 12                     # in which the tail may be loaded
 MOST_SIZES = 4                      # of these steps
@@ -116,7 +118,7 @@ class PackedTailForm(Form):
     are any; `own` is the work of the average, whatever lies in tiles."""
 
     spec: Pool
-    body: Form | None
+    body: PoolForm | AverageForm | None
     own: Work
 
     @property
@@ -176,13 +178,13 @@ class PackedTailForm(Form):
     def unpack(self, output: Array) -> Array:
         return self.layouts["output"].unpack(output)
 
-    def build(self, knobs: tuple[object, int, bool], *, hide_latency: bool) -> Kernel:
+    def build(self, knobs: tuple[Knobs | None, int, bool], *, hide_latency: bool) -> Kernel:
         body, size, tail_first = knobs
         return compile_packed_tail(self, body, size, tail_first=tail_first,
                                    hide_latency=hide_latency)
 
 
-def compile_packed_tail(form: PackedTailForm, body: object, size: int, *, tail_first: bool,
+def compile_packed_tail(form: PackedTailForm, body: Knobs | None, size: int, *, tail_first: bool,
                         hide_latency: bool = True) -> Kernel:
     """Both parts in one program, with knobs of the body, and so many rows of the tail in a step."""
     tail = tail_form(form.spec, form.config)
@@ -193,7 +195,7 @@ def compile_packed_tail(form: PackedTailForm, body: object, size: int, *, tail_f
         from .pool_schedule import TEMPLATE
         last = lower_to_intrinsics(tail.schedule(size), form.config, tail.intrinsics)
         nests = {form.blocks - 1: last}
-        if form.body is not None:
+        if form.body is not None and body is not None:
             nests[0] = build_nest(TEMPLATE, form.body, body)
         return _join(form, dict(sorted(nests.items(), reverse=tail_first)))
 
@@ -251,8 +253,9 @@ def pack_tail(operator: AnyOperator, spec: Pool, kernel: Kernel, options: Option
 
 
 def _form_of(pool: Pool, work: Work, config: Config, body: Kernel | None) -> PackedTailForm:
-    return PackedTailForm(spec=pool, config=config, own=work,
-                          body=None if body is None else body.form)
+    form = None if body is None else body.form
+    assert form is None or isinstance(form, PoolForm | AverageForm), "what pools have"
+    return PackedTailForm(spec=pool, config=config, own=work, body=form)
 
 
 def step_sizes(pool: Pool, config: Config) -> list[int]:
