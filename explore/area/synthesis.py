@@ -24,6 +24,9 @@ from signal import SIGXCPU
 from ...base.errors import MicrotronError
 from ...base.processes import OverTimeError, seconds_of_children
 from ...boards.build.cell_count import count_cells
+from ...boards.build.steps import module_identity
+from ...boards.ecp5.editable_netlist import Netlist
+from ...boards.ecp5.luts.save_luts import save_luts
 from ...boards.timing.families import FAMILIES, Family
 from ...boards.timing.unit_synthesis import SCRIPT
 from ...isa.config import Config
@@ -63,7 +66,9 @@ def tool_digest(family: str) -> str:
         tool = version("pyosys")
     except PackageNotFoundError:
         raise MicrotronError(MISSING) from None
-    return hashlib.sha256(json.dumps([tool, passes(family, "top")]).encode()).hexdigest()[:16]
+    after = [module_identity(save_luts.__module__)] if FAMILIES[family].die else []
+    return hashlib.sha256(json.dumps([tool, passes(family, "top"), *after]).encode()
+                          ).hexdigest()[:16]
 
 
 def measure_area(records: Records, config: Config, family: str,
@@ -154,7 +159,7 @@ def run_yosys(unit: Unit, family: str, place: str = "", seconds: int = 0) -> dic
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "unit.il").write_text(unit.text, encoding="utf-8")
         commands = ["read_rtlil unit.il", *passes(family, unit.top),
-                    "tee -q -o cells.json stat -json"]
+                    f"select {unit.top}", "write_json -selected cells.json"]
         before = seconds_of_children()
         done = subprocess.run([sys.executable, "-c", LIMITED.format(seconds=limit)], cwd=folder,
                               text=True, check=False, input="\n".join(commands),
@@ -166,7 +171,10 @@ def run_yosys(unit: Unit, family: str, place: str = "", seconds: int = 0) -> dic
         if done.returncode:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise MicrotronError(f"yosys failed: {said}")
-        stated = json.loads(Path(folder, "cells.json").read_text(encoding="utf-8"))
-    cells: dict[str, int] = stated["design"]["num_cells_by_type"]
+        design = json.loads(Path(folder, "cells.json").read_text(encoding="utf-8"))
+    netlist = Netlist(design["modules"][unit.top])
+    if FAMILIES[family].die:
+        save_luts(netlist)              # as builds do
+    cells = Counter(cell["type"] for cell in netlist.cells.values())
     return {name: number for name, number in cells.items()
             if not name.startswith(("unit", "$"))}

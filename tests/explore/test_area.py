@@ -108,6 +108,15 @@ def test_yosys_counts_the_cells_of_a_unit(family, register):
     assert run_yosys(Unit(ADDER, "unit0"), family)[register] == 8
 
 
+@pytest.mark.parametrize(("family", "times"), [("ecp5", 1), ("xc7", 0)])
+def test_luts_of_a_unit_are_merged_as_in_builds(family, times, monkeypatch):
+    pytest.importorskip("pyosys")
+    merged = []
+    monkeypatch.setattr(synthesis, "save_luts", merged.append)
+    run_yosys(Unit(ADDER, "unit0"), family)
+    assert len(merged) == times
+
+
 def test_a_unit_is_synthesized_once_and_areas_are_recorded(tmp_path, monkeypatch):
     runs = []
 
