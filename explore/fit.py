@@ -19,12 +19,12 @@ from .validation import Errors, Floats, HeldOut, calibration, errors_of, folds
 
 # Few points are far off, such as those that wait for memory: absolute errors do not follow these.
 SETTINGS = {"objective": "reg:absoluteerror", "tree_method": "hist", "learning_rate": 0.03,
-            "max_depth": 5, "subsample": 0.5, "colsample_bynode": 0.2,
+            "max_depth": 7, "subsample": 0.5, "colsample_bynode": 0.3,
             "reg_lambda": 2.0, "nthread": 1}        # threads wait for each other on a busy machine
-ROUNDS = 400                # trees
+ROUNDS = 800                # trees
 # Rows of a leaf. Those of one layer on one configuration resemble one another, so small leaves
 # learn pairs by heart; of few rows, a share.
-LEAF_ROWS, LEAF_SHARE = 30, 0.01
+LEAF_ROWS, LEAF_SHARE = 15, 0.01
 LEAST_ROWS = 50
 MODEL, PIPELINE = "cost model", "steps simulated"
 ESTIMATE, ROOFLINE = "analytic estimate", "roofline"
@@ -118,9 +118,10 @@ def fit(data: TrainingData, *, count: int = 5, seed: int = 0, rounds: int = ROUN
     by_operator: dict[str, Errors] = {}
     for held_out in HeldOut:
         judged, predicted = [], []
+        total = count * count if held_out is HeldOut.BOTH else count
         for number, (train, test) in enumerate(folds(
                 held_out, data.configurations, data.layers, count, seed), 1):
-            tell(f"{held_out.value} held out: fold {number} of {count}")
+            tell(f"{held_out.value} held out: fold {number} of {total}")
             trees = train_trees(data, train, seed, rounds)
             judged.append(test)
             predicted.append(data.pipelines[test] * np.exp2(

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -62,19 +63,25 @@ def _ranks(values: Floats) -> Floats:
 
 def folds(held_out: HeldOut, configurations: Sequence[str], layers: Sequence[str], count: int,
           seed: int) -> Iterator[tuple[Rows, Rows]]:
-    """Rows to train on and rows to judge by, `count` times. Where both are held out, those rows
-    that share one of the two with the judged ones are used for neither."""
-    parts = {HeldOut.CONFIGURATIONS: _parts(configurations, count, seed, "configurations"),
-             HeldOut.LAYERS: _parts(layers, count, seed, "layers")}
-    for number in range(count):
-        inside = {kind: part == number for kind, part in parts.items()}
-        if held_out is HeldOut.BOTH:
-            one, other = inside.values()
-            judged, trained = one & other, ~one & ~other
-        else:
-            judged, trained = inside[held_out], ~inside[held_out]
+    """Rows to train on and rows to judge by: every row is judged once, in one of `count` folds, or
+    of their pairs where both are held out. Rows that share one of the two with the judged ones are
+    used for neither then."""
+    one = _parts(configurations, count, seed, "configurations")
+    other = _parts(layers, count, seed, "layers")
+    for first, second in _held_out(held_out, count):
+        in_one, in_other = one == first, other == second
+        judged = (in_one | (first is None)) & (in_other | (second is None))
+        trained = ~in_one & ~in_other
         if judged.any() and trained.any():
             yield np.flatnonzero(trained), np.flatnonzero(judged)
+
+
+def _held_out(held_out: HeldOut, count: int) -> Iterator[tuple[int | None, int | None]]:
+    """The folds of configurations and of layers that are judged together; None: all of them."""
+    numbers: list[int | None] = list(range(count))
+    anything: list[int | None] = [None]
+    yield from product(anything if held_out is HeldOut.LAYERS else numbers,
+                       anything if held_out is HeldOut.CONFIGURATIONS else numbers)
 
 
 def _parts(names: Sequence[str], count: int, seed: int, what: str) -> npt.NDArray[np.intp]:
