@@ -127,7 +127,7 @@ def _add_pool(facts: Facts, form: PoolForm, knobs: PoolKnobs) -> None:
     """Each piece is combined by itself, and the end of all of them is for the step."""
     config, even = form.config, even_knobs(form, knobs)
     results = float(even.blocks * even.rows * even.columns)
-    passes = combination_of(form, even)
+    passes = combination_of(form, even, knobs)
     facts.piece_vectors, facts.piece_alus = passes.piece, passes.piece_count
     scaled = max(results * (config.vector_cycles + 1), write_latency(config))
     positions = knobs.rows * knobs.columns

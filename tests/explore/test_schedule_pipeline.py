@@ -104,3 +104,14 @@ def test_layers_of_two_convolutions_are_simulated_too():
         assert pipeline_of(point)["cycles"] > 0
         if number == 40:
             break
+
+
+@pytest.mark.parametrize(("size", "pad", "stride"), [(20, 0, 1), (14, 1, 1), (24, 1, 2)])
+@pytest.mark.parametrize("vector_cycles", [1, 4])
+def test_windows_that_overlap_share_what_they_have_in_common(size, pad, stride, vector_cycles):
+    config = replace(PRESETS["base"], vector_cycles=vector_cycles, acc_bytes=1 << 18)
+    layer = Pool(kind=Kind.MAX, channels=96, height=size, width=size, kernel=3, stride=stride,
+                 pad=pad)
+    point = LayerPoint(layer, config, MEMORIES[0], best_schedule(layer, config, MEMORIES[0]))
+    [(_, measured)] = measure_schedules([point])
+    assert pipeline_of(point)["alu"] == pytest.approx(measured["alu_busy"], rel=0.08)

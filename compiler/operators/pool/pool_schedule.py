@@ -248,7 +248,7 @@ def _parameter_bytes(form: PoolForm) -> int:
 
 def alu_cycles(form: PoolForm, knobs: Knobs) -> Column:
     """Cycles of the ALU for one tile of the output."""
-    return _passes(form, knobs, shared=_shared_part(form, knobs))
+    return _passes(form, knobs, shared=shared_part(form, knobs))
 
 
 def _passes(form: PoolForm, knobs: Knobs, *, shared: Column) -> Column:
@@ -302,7 +302,7 @@ def _steps_along(form: PoolForm, knobs: Knobs, axis: int) -> tuple[Column, Colum
     return copies, others
 
 
-def _shared_part(form: PoolForm, knobs: Knobs) -> Column:
+def shared_part(form: PoolForm, knobs: Knobs) -> Column:
     """The part of the operands that lie in a bank with what they are combined with: the ALU reads
     two operands in one cycle, and a bank gives one. Combined columns are in both combinations."""
     bank = form.config.acc_bank_tiles
