@@ -14,6 +14,7 @@ from ...base.cache import CODE, cache_key
 from ...base.machine_code import Library, describe_target, object_file
 from ...base.processor import host
 from ...base.progress import announce
+from .branch_odds import Odds
 from .functions import ENTRY, Functions
 from .values import NUMBER, Array, Kind, Value
 
@@ -42,6 +43,10 @@ class Entry:
         numbers = array("q", words)
         return code(numbers.buffer_info()[0])
 
+    def use(self, code: Callable[[int], int]) -> None:
+        """Call this code from now on instead of what would be compiled."""
+        self._code = code
+
     def _load(self) -> Callable[[int], int]:
         with self._lock:                # one thread compiles, the others wait
             if self._code is None:
@@ -53,9 +58,9 @@ class Entry:
         with announce(f"compiling the {self.name}, once: this takes some seconds"):
             return object_file(self.text())
 
-    def text(self) -> str:
+    def text(self, odds: Odds | None = None) -> str:
         """The function and everything it calls, as LLVM IR."""
-        functions = Functions(self.function.__name__)
+        functions = Functions(self.function.__name__, odds or Odds())
         assert isinstance(self.function, FunctionType)
         functions.entry(self.function, tuple(self.kinds.values()))
         return str(functions.module)

@@ -14,6 +14,7 @@ from llvmlite import ir
 from ...base.arrays import Array as NumpyArray
 from ...base.arrays import Dtype
 from . import arithmetic
+from .branch_odds import Branch, Odds
 from .decorators import Blank
 from .values import (
     I1,
@@ -46,6 +47,8 @@ UNARY: Mapping[type[ast.unaryop], Callable[[ir.IRBuilder, Number], Number]] = {
 class Surroundings(Protocol):
     """The interface of the module that contains an expression (see `functions.Functions`)."""
 
+    odds: Odds
+
     def call(self, builder: ir.IRBuilder, function: FunctionType,
              given: Sequence[Value]) -> Value: ...
     def constant(self, array: NumpyArray) -> Array: ...
@@ -58,6 +61,7 @@ class Expressions:
 
     builder: ir.IRBuilder
     functions: Surroundings
+    where: str              # the function's name, with its module's
     world: Mapping[str, Value]                    # the function's globals
 
     def name(self, name: str) -> Value:
@@ -102,7 +106,11 @@ class Expressions:
             if isinstance(number, int):
                 self.builder.branch(yes if number else no)
             else:
-                self.builder.cbranch(truth(self.builder, number), yes, no)
+                self.functions.odds.branch(self.builder, self._branch_key(node),
+                                           truth(self.builder, number), yes, no)
+
+    def _branch_key(self, node: ast.expr) -> Branch:
+        return self.where, ast.unparse(node)
 
     def _constant(self, node: ast.Constant) -> Value:
         return self.constant(node.value)
@@ -183,8 +191,9 @@ class Expressions:
             if each is not node.values[-1]:
                 rest = self.builder.append_basic_block()
                 decides = truth(self.builder, number)
-                self.builder.cbranch(decides, *((rest, end) if isinstance(node.op, ast.And)
-                                                else (end, rest)))
+                self.functions.odds.branch(
+                    self.builder, self._branch_key(each), decides,
+                    *((rest, end) if isinstance(node.op, ast.And) else (end, rest)))
                 self.builder.position_at_end(rest)
         self.builder.branch(end)
         kind = I1 if all(_is_bit(number) for number, _ in found) else I64

@@ -19,6 +19,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...base.arrays import Array as NumpyArray
+from .branch_odds import Odds
 from .decorators import NOT_INLINED
 from .statements import Body
 from .values import (
@@ -40,8 +41,8 @@ from .values import (
 class Functions:
     """The module, with the functions compiled so far."""
 
-    def __init__(self, name: str):
-        self.module = ir.Module(name)
+    def __init__(self, name: str, odds: Odds):
+        self.module, self.odds = ir.Module(name), odds
         self._known: dict[tuple[FunctionType, tuple[Kind, ...]], tuple[ir.Function, Kind]] = {}
         self._constants: dict[int, Array] = {}
         # Copies are emitted inline: those of every cycle are short, and a call would be slower.

@@ -35,6 +35,7 @@ class Body(Expressions):
     def __init__(self, functions: Surroundings, world: Mapping[str, object], node: ast.FunctionDef,
                  function: ir.Function, given: Mapping[str, Value], result: Kind):
         self.functions, self.world, self.result = functions, world, result
+        self.where = f"{str(world['__name__']).rpartition('.')[2]}.{node.name}"
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
         self._given = dict(given)
         self._variables: dict[str, tuple[Kind, list[ir.Value]]] = {}
