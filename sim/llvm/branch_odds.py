@@ -3,7 +3,7 @@
 Most branches of a twin are for what is rare, and a cycle takes a few hundred instructions out of a
 hundred kilobytes: without this, what is rare lies between them. `branch_odds.csv` has the odds of
 the conditions that mostly hold, or mostly do not, in thousandths, by function and text; they affect
-nothing but speed. `benchmarks/branch_odds.py` measures them.
+nothing but speed. `tools/branch_odds.py` measures them.
 """
 
 from __future__ import annotations

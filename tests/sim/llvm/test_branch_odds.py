@@ -66,5 +66,5 @@ def test_most_of_the_table_is_about_the_simulator_as_it_is():
     odds = Counting()
     loop.compiled.text(odds)
     known = set(branch_odds._known())
-    assert len(known & set(odds.places)) > 0.9 * len(known), "run benchmarks/branch_odds.py"
+    assert len(known & set(odds.places)) > 0.9 * len(known), "run tools/branch_odds.py"
     assert len(known) > 500

@@ -1,6 +1,6 @@
 """Measures how often branches of the cycle-exact simulator are taken (sim/llvm/branch_odds.py).
 
-    python benchmarks/branch_odds.py
+    python tools/branch_odds.py
 
 The programs are those of benchmarks/simulator.py; networks whose files are not here are left out.
 The table is written anew. Do so when the twins have changed much: the odds are found by the text of
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-
-from simulator import NETWORKS, compile_layer, compile_network, layer
+from pathlib import Path
 
 from microtron.base.machine_code import Library, object_file
 from microtron.isa.config_files import load_config
@@ -21,6 +20,9 @@ from microtron.sim.cycle import loop
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.llvm.branch_odds import COUNTS, MOST, Branch, Counting, write_table
 from microtron.sim.llvm.entry import ENTRY
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
+from simulator import NETWORKS, compile_layer, compile_network, layer  # noqa: E402
 
 CONFIG = "base"
 
