@@ -22,7 +22,7 @@ from microtron.sim.llvm.branch_odds import COUNTS, MOST, Branch, Counting, write
 from microtron.sim.llvm.entry import ENTRY
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from simulator import NETWORKS, compile_layer, compile_network, layer  # noqa: E402
+from simulator import NETWORKS, compile_layer, compile_network, layer
 
 CONFIG = "base"
 
