@@ -99,7 +99,8 @@ class Printer:
             case Allocate():
                 copies = f", {statement.copies} copies" if statement.copies > 1 else ""
                 slides = f", sliding by {statement.slide.step}" if statement.slide else ""
-                return f"allocate {self.declaration(statement.buffer)}{copies}{slides}"
+                period = f" for {statement.period} contents" if statement.period else ""
+                return f"allocate {self.declaration(statement.buffer)}{copies}{period}{slides}"
             case Marked():
                 return f"{'start of ' if statement.starts else ''}{statement.intrinsic}"
             case Assign():

@@ -220,6 +220,7 @@ class Allocate(Statement):
     `copies` in memory, successive runs take turns in using them. If it is filled `ahead`, a back
     end with several engines fills it in the next iteration of the loop around it before it goes on
     in this one. If it slides, it begins with what it held further on the last time: copies overlap.
+    With a `period`, its contents come again after so many runs, and a part of them stays.
     """
 
     buffer: Buffer
@@ -227,6 +228,7 @@ class Allocate(Statement):
     copies: int = 1
     ahead: bool = False
     slide: Slide | None = None
+    period: int = 0
 
     def children(self) -> tuple[Statement, ...]:
         return (self.body,)

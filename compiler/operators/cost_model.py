@@ -59,6 +59,11 @@ def _transfer_cycles(beats: Column, runs: Column, latency: int, in_flight: int,
     return np.maximum(beats, (bursts * (latency + ROUND_TRIP) + beats) / in_flight)
 
 
+def staying_part(copies: Column, period: Column) -> Column:
+    """The part of inputs, which come again after so many, that stays in copies (`Stage.keep`)."""
+    return np.where(copies < period, np.maximum(copies - 2, 0) / period, 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """Steps in groups; the weights may stay on the chip for a whole group. A step computes its sums
@@ -78,7 +83,9 @@ class Steps:
     wgt_runs: Column = 0       # where they are short
     inp_stays: Mask = False  # all inputs are loaded only once, or
     fresh: Column = 1          # so often: with the first of as many groups
-    wgt_stays: Mask = True   # weights are loaded once for each group, or for each step
+    wgt_stays: Mask = True   # weights are loaded once for each group, or for each step,
+    wgt_kept: Column = 0       # but for this part of them
+    wgt_with: Mask = False   # those of a group come with its first step, piece by piece
     wgt_ahead: Mask = True   # those of the next group can come before the last are no more needed
     last: Column = 1.0         # part of a step that the last one is
     parts: Column = 1          # into which a piece, and the results of a step, are cut
@@ -115,9 +122,13 @@ class Steps:
             late = steps * (LATE * (self.pieces + 2) + waits)
             return np.maximum(steps * least, np.maximum(beats, loads) + late) + TRAFFIC * beats
 
-        ahead = np.minimum(self.steps, AHEAD)
-        first = step_cycles(ahead, np.where(self.wgt_stays, 1, ahead), ahead) + (
-            self.steps - ahead) * step_cycles(1, np.where(self.wgt_stays, 0, 1))
+        ahead, again = np.minimum(self.steps, AHEAD), np.where(self.wgt_stays, 0, 1 - self.wgt_kept)
+        first = step_cycles(ahead, 1 + (ahead - 1) * again, ahead) + (
+            self.steps - ahead) * step_cycles(1, again)
+        both = inp_load + wgt_load
+        first = first + np.where(self.wgt_with, self.pieces * np.maximum(0, np.maximum(
+            0, both - self.products) - np.maximum(0, ahead * (inp_load - self.products) + wgt_load * (
+                1 + (ahead - 1) * again))), 0)
         later = np.where(self.inp_stays, step_cycles(0, 1, self.steps), first) + np.where(
             self.wgt_ahead, 0, wgt_load / self.parts + latency)
         # Of the first piece, what nothing overlaps with: its load, or if loads are slower, its sum.

@@ -272,7 +272,8 @@ def _plain_loop(state: Lowering, frame: Frame, place: int, first_reduction: int)
         if each.over is None:               # otherwise the buffer is that of the source
             found = state.slides.get(each.tensor)
             copies = each.copies if found is None else ring_copies(each, found)
-            statement = Allocate(state.buffers[each.tensor], statement, copies, each.ahead, found)
+            statement = Allocate(state.buffers[each.tensor], statement, copies, each.ahead, found,
+                                 each.period)
     return Loop(frame.axes[axis], statement, stage.kinds.get(axis, LoopKind.SERIAL))
 
 

@@ -36,6 +36,7 @@ class Stage(Loops):
     inlined: bool = False
     intrinsic: tuple[Axis, str] | None = None           # the loops from here on are this one
     copies: int = 1                                     # buffers that take turns
+    period: int = 0                                     # contents that come again in this order
     ahead: bool = False                                 # computed one iteration before it is read
     tile_rows: int = 0                                  # rows of a tile, if addressed one by one
     uncut: list[Axis] = field(default_factory=list)     # computed whole where a part would do
@@ -79,15 +80,19 @@ class Stage(Loops):
         reader._check_independent(axis, "an iteration ahead")
         self.ahead = True
 
-    def keep(self, copies: int) -> None:
+    def keep(self, copies: int, period: int = 0) -> None:
         """Keep several buffers for what is computed inside a loop of the reader. A copy of an input
         that is still in one of them is not loaded again.
 
             for y: for c in 4: load w[c]; …    →    load w[0] … w[3]; for y: for c in 4: …
 
-        if four are kept: each is loaded just before its first use.
+        if four are kept: each is loaded just before its first use. Where contents come again in the
+        same order after a `period` of more than that, those that have waited longest are the next
+        to be used. So as many contents of each period as there are copies, but for two, stay where
+        they are; the others take turns in two.
         """
         self.copies = check_integer(copies, f"{self}: the number of copies that are kept")
+        self.period = period if period > self.copies > 2 else 0
 
     @property
     def is_part(self) -> bool:

@@ -10,6 +10,7 @@ from ...nest.nest import Buffer
 from .scratchpads import Place
 
 Content = tuple[int, ...]       # where in DRAM a copy of something that nobody writes starts
+PASSING = 2                 # copies in which those contents of a period take turns that do not stay
 
 
 @dataclass
@@ -39,14 +40,18 @@ class Contents:
     def _turn(self, buffer: Buffer, thread: int, content: Content | None) -> int:
         """Which of its copies a buffer is: one that holds what is about to be loaded, which then
         need not be loaded again, or the one that has waited longest."""
-        key, copies = (buffer, thread), self.places[buffer].copies
-        holds = self.holds.setdefault(key, [None] * copies)
+        key, place = (buffer, thread), self.places[buffer]
+        holds = self.holds.setdefault(key, [None] * place.copies)
+        turn = self.turns.get(key, 0)
+        if place.period:
+            self.turns[key] = turn + 1
+            turn = copy_of(turn, place.period, place.copies)
         if content is not None and content in holds:
             self.loaded.add(key)
             return holds.index(content)
         self.loaded.discard(key)
-        turn = self.turns.get(key, 0)
-        self.turns[key] = (turn + 1) % copies
+        if not place.period:
+            self.turns[key] = (turn + 1) % place.copies
         holds[turn] = content
         return turn
 
@@ -60,3 +65,14 @@ class Contents:
                     if first < tiles.stop and first + place.tiles > tiles.start:
                         holds[turn] = None
                         self.borders.pop((other, first), None)
+
+
+def copy_of(run: int, period: int, copies: int) -> int:
+    """The copy for a run of contents that come again after a period. All copies but two each have
+    one of a period, as evenly spread as possible, so that loads are; the others take turns."""
+    staying = copies - PASSING
+    far, near = divmod(run, period)
+    if near * staying % period < staying:
+        return near * staying // period
+    passed = run - far * staying - -(-near * staying // period)
+    return staying + passed % PASSING

@@ -46,13 +46,14 @@ STRIDES = "strides"         # what a buffer remembers them as
 class Place:
     """The tiles of a buffer: from `first` on, a step further for each copy and thread. With a
     `pitch`, its indices (of the outermost dimension that has several) are that far apart, and
-    other copies lie in between."""
+    other copies lie in between. With a `period`, contents come again after so many."""
 
     first: int
     tiles: int
     step: int
     copies: int
     pitch: int | None = None
+    period: int = 0
 
     def of(self, thread: int, turn: int) -> int:
         """The first tile of one of the copies that a thread has."""
@@ -170,7 +171,7 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
         step = statement.slide.step * strides_of(buffer)[statement.slide.dimension]
         return Place(top, tiles, step, statement.copies)
     if banks == Banks.SHARED or buffer.scope != Scope.ACC:
-        return Place(top, tiles, tiles, statement.copies)
+        return Place(top, tiles, tiles, statement.copies, period=statement.period)
     place = _spread_over_banks(statement, config, top, count)
     if place and banks == Banks.WIDE:
         return place

@@ -13,7 +13,7 @@ from ....isa.instructions import PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...expression.tensor import Tensor
 from ...schedule.schedule import Schedule
-from ..cost_model import Column, Mask, Steps, all_of
+from ..cost_model import Column, Mask, Steps, all_of, staying_part
 from ..divisions import even_sizes, fair_sizes, grid, knob_columns, some_sizes
 from ..form import Template, are_whole_tiles, blocks_of, runs_of
 from ..kernel import Operator
@@ -25,6 +25,7 @@ from .output_tiles import load_first, schedule_output_tiles
 # Token counters have a limit. Buffers of one kind, and gemms of single blocks in a program, are
 # at most these fractions of it.
 MOST_KEPT, MOST_PARTS = 0.5, 0.8
+MOST_AHEAD = 4              # pieces of the input, if not all stay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +80,9 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
     plan[form.padded].compute_at(stage, kx_far)
     plan[form.padded].keep(int(resident_inputs(form, knobs)))
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
-    plan[weights].keep(int(resident_weights(form, knobs)))
-    if _has_room_ahead(form, knobs):
+    plan[weights].keep(int(resident_weights(form, knobs)),
+                       int(_far(form, knobs)[2] * _parts(knobs)))
+    if _has_room_ahead(form, knobs) or plan[weights].period:
         load_first(plan, weights)         # inputs that wait for their buffers do not delay them
 
 
@@ -154,11 +156,15 @@ def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Mask:
 
 def resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
-    else two."""
+    else two. Where weights of some pieces stay and those of others do not, loads run further ahead
+    to even that out."""
     _, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
-    fit = count * _tiles(form, knobs)[Buffer.INP] <= form.config.tiles(Buffer.INP)
-    return np.where(fit & (count <= _max_resident(form)), count, 2)
+    room = form.config.tiles(Buffer.INP) // _tiles(form, knobs)[Buffer.INP]
+    fit = (count <= room) & (count <= _max_resident(form))
+    kept = resident_weights(form, knobs)
+    uneven = (2 < kept) & (kept < pieces * _parts(knobs))
+    return np.where(fit, count, np.where(uneven, np.clip(room, 2, MOST_AHEAD), 2))
 
 
 def largest(form: Conv2dForm) -> Knobs:
@@ -225,7 +231,7 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         form.ways("data"), knobs.depth, depth, runs, height * width)
     out_runs = even.groups * even.blocks / together * runs_of(
         form.ways("output"), together, outputs, out_runs, even.rows * even.columns)
-    kept = resident_weights(form, knobs)
+    kept, every = resident_weights(form, knobs), pieces * parts
     inputs_kept = resident_inputs(form, knobs) >= steps * pieces
     return Steps(
         groups=groups, steps=steps, pieces=pieces, parts=parts, last=last,
@@ -234,8 +240,8 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         wgt=size[Buffer.WGT], wgt_runs=_weight_runs(form, knobs, even),
         out=form.result_bytes * size[Buffer.OUT], out_runs=out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
-        inp_stays=inputs_kept & (kept >= pieces * parts) & (form.extents[0] == 1),
-        wgt_stays=kept >= pieces * parts,
+        inp_stays=inputs_kept & (kept >= every) & (form.extents[0] == 1),
+        wgt_stays=kept >= every, wgt_kept=staying_part(kept, every),
         waits=np.asarray(knobs.single_sums, bool) | _fills_queue(form, knobs),
         wgt_ahead=_has_room_ahead(form, knobs))
 

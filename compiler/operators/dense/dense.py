@@ -28,6 +28,7 @@ its sides swapped, a head at a time: the weights are the data, and the input is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, ClassVar
 
@@ -143,6 +144,15 @@ class DenseForm(TensorForm):
     sums: Tensor
     corrections: tuple[Correction, ...]
     extents: tuple[int, int, int, int]      # matrices, row blocks, output blocks, input blocks
+    asked: Dense | None = None              # in the layout that was asked for, if in another one
+
+    @property
+    def description(self) -> Dense:
+        return self.asked or self.spec
+
+    @property
+    def note(self) -> str:
+        return "" if self.asked is None else "the host takes and gives blocks before rows"
 
     @property
     def work(self) -> Work:
@@ -248,6 +258,14 @@ def form_of(spec: Dense, config: Config) -> DenseForm:
     return DenseForm(spec=spec, config=config, function=function, data=data, weights=weights,
                      parameters=parameters, sums=sums, corrections=tuple(corrections),
                      output=output, extents=(spec.matrices, rows, outputs, depth))
+
+
+def blocks_first(spec: Dense, config: Config) -> list[DenseForm]:
+    """For a product that stands alone: the form with blocks before rows. Rows of a block are one
+    run in memory, where else each row of a few blocks is a short one."""
+    if spec.layout == Layout.BLOCKS or blocks_of(spec.rows, config.batch) == 1:
+        return []
+    return [replace(form_of(replace(spec, layout=Layout.BLOCKS), config), asked=spec)]
 
 
 def _check(spec: Dense, config: Config) -> None:

@@ -14,14 +14,17 @@ from ...expression.expression import Axis
 from ...expression.tensor import Tensor
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..cost_model import Column, Mask, Steps, all_of
+from ..convolution.output_tiles import load_first
+from ..cost_model import Column, Mask, Steps, all_of, staying_part
 from ..divisions import grid, knob_columns, some_sizes
-from ..form import Template
+from ..form import Template, blocks_of
 from ..kernel import Operator
-from .dense import Dense, DenseForm, Layout, form_of
+from .dense import Dense, DenseForm, Layout, blocks_first, form_of
 from .zero_points import Correction
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
+MOST_BLOCKS = 4             # where rows fill the accumulator
+MOST_AHEAD = 4              # pieces of the side that passes by
 MICRO_KERNELS = 16          # sequences of micro-ops to keep: three buffers, whole and rest
 
 
@@ -82,6 +85,7 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     else:
         attach(data, stage, c_far, numbers[Buffer.INP])
         attach(weights, stage, c_far, numbers[Buffer.WGT])
+        _keep_pieces(plan, form, knobs, data, weights)
     for correction, side in zip(form.corrections, own, strict=True):
         alone, result = (plan.replacement_of(each) for each in (correction.sums, correction.result))
         if correction.side is form.data:
@@ -93,6 +97,19 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
             plan[result].compute_at(last, o_far)
         _correct(plan, correction, side, knobs)
     return plan
+
+
+def _keep_pieces(plan: Schedule, form: DenseForm, knobs: Knobs, data: Tensor,
+                 weights: Tensor) -> None:
+    """Keep as much as fits of the pieces of the side that stays. If that is a part of them, loads
+    of the other side run further ahead, to even that out."""
+    sides = [(weights, Buffer.WGT), (data, Buffer.INP)]
+    (staying, _), (passing, buffer) = reversed(sides) if knobs.data_stays else sides
+    count, every = int(resident_pieces(form, knobs)), int(pieces(form, knobs)[2])
+    plan[staying].keep(count, every)
+    if plan[staying].period:
+        load_first(plan, staying)       # data that wait for their buffers do not delay them
+        plan[passing].keep(max(2, min(MOST_AHEAD, int(_room(form, knobs, buffer)))))
 
 
 def _parameter_readers(form: DenseForm, inside: Tensor) -> list[Tensor]:
@@ -164,6 +181,19 @@ def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
             else np.where(one, 1, turns(form, knobs, buffer)) for buffer in SCRATCHPADS}
 
 
+def resident_pieces(form: DenseForm, knobs: Knobs) -> Column:
+    """How many pieces of the side that stays are on the chip: as many of those of a sum as fit."""
+    least, every = copies(form, knobs), pieces(form, knobs)[2]
+    data, weights = (np.maximum(least[buffer], np.minimum(_room(form, knobs, buffer), every))
+                     for buffer in (Buffer.INP, Buffer.WGT))
+    return np.where(np.asarray(knobs.data_stays, bool), data, weights)
+
+
+def _room(form: DenseForm, knobs: Knobs, buffer: Buffer) -> Column:
+    """For how many pieces of a side there is room, if there is nothing else."""
+    return 0 if form.corrections else form.config.tiles(buffer) // tiles(form, knobs)[buffer]
+
+
 def tiles(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
     """Tiles of one buffer in each scratchpad; of ACC the sums alone."""
     return {Buffer.INP: knobs.rows * knobs.depth, Buffer.WGT: knobs.blocks * knobs.depth,
@@ -179,10 +209,19 @@ def grids(form: DenseForm) -> Iterator[Knobs]:
     """Double buffers are given up only if nothing fits with them."""
     _, rows, outputs, depth = form.extents
     for doubled in (True, False):
-        yield replace(grid(Knobs, rows=some_sizes(rows), blocks=some_sizes(outputs),
+        yield replace(grid(Knobs, rows=_row_sizes(form, rows), blocks=some_sizes(outputs),
                            depth=some_sizes(depth), data_stays=[False, True],
                            resident=[True, False], single_sums=[False, True][:1 + doubled]),
                       doubled=doubled)
+
+
+def _row_sizes(form: DenseForm, rows: int) -> list[int]:
+    """Some sizes, and where few rows fit, the most whose sums fill the accumulator together with
+    so many blocks."""
+    sums = [form.config.tiles(Buffer.ACC) // blocks - PARAMETER_TILES
+            for blocks in range(1, MOST_BLOCKS + 1)]
+    most = [blocks_of(rows, blocks_of(rows, size)) for size in sums if 0 < size < rows]
+    return sorted({*some_sizes(rows), *most}, reverse=True)
 
 
 def fits(form: DenseForm, knobs: Knobs) -> Mask:
@@ -225,19 +264,24 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
             for buffer, count in tiles(form, even).items()}
     stays = np.asarray(knobs.data_stays, bool)
     runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
+    out_runs = np.where(o > 1, even.rows, 1)
+    if form.spec.layout == Layout.BLOCKS:
+        runs[Buffer.INP], out_runs = (np.where(n > 1, each, 1) for each in (even.depth, even.blocks))
     (passing, passing_runs), (staying, staying_runs) = (
         [np.where(stays, table[Buffer.WGT], table[Buffer.INP]) for table in (size, runs)],
         [np.where(stays, table[Buffer.INP], table[Buffer.WGT]) for table in (size, runs)])
     parameters = PARAMETER_TILES * config.tile_bytes(Buffer.ACC) * even.blocks
+    kept = resident_pieces(form, knobs)
     again = np.where(knobs.resident, 0, np.where(stays, parameters, 0))     # with each step
     steps = Steps(
         groups=matrices * np.where(stays, n, o), steps=np.where(stays, o, n), pieces=c,
         products=even.rows * even.blocks * even.depth,
         vectors=even.rows * even.blocks * (2 if form.spec.zeros_weights else 1),
         inp=passing + again / c, runs=passing_runs, wgt=staying,
-        wgt_runs=staying_runs, wgt_stays=c == 1,
+        wgt_runs=staying_runs, wgt_stays=(c == 1) | (kept >= c), wgt_kept=staying_part(kept, c),
+        wgt_with=(c > 1) & (kept > 2),
         inp_stays=(np.where(stays, o, n) * c <= 2) & (stays | (matrices == 1)), fresh=matrices,
-        out=form.result_bytes * size[Buffer.OUT], out_runs=np.where(o > 1, even.rows, 1),
+        out=form.result_bytes * size[Buffer.OUT], out_runs=out_runs,
         parameters=np.where(knobs.resident, o, 1) * parameters,
         waits=np.asarray(knobs.single_sums, bool)).cycles(config, memory)
     if knobs.doubled:
@@ -251,4 +295,4 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
 TEMPLATE = Template(knobs=Knobs, largest=largest, grids=grids, fits=fits, estimate=estimate,
                     schedule=schedule)
 OPERATOR = Operator(description=Dense, forms=lambda spec, config: [form_of(spec, config)],
-                    template=TEMPLATE)
+                    template=TEMPLATE, alone=blocks_first)

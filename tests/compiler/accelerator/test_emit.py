@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from microtron.base.errors import IsaError
 from microtron.compiler.accelerator.emission import emit as module
@@ -34,6 +36,7 @@ from microtron.compiler.schedule.lower import lower
 from microtron.compiler.schedule.schedule import Schedule
 from microtron.isa.config import tiny
 from microtron.isa.instructions import AluI, Gemm, GemmFlags, Load, MicroOp, Sync
+from microtron.isa.instructions import Buffer as Scratchpad
 from microtron.isa.program import SEGMENT_BYTES_LIMIT
 from microtron.isa.stream import decode
 from microtron.isa.verification.verifier import verify
@@ -48,7 +51,7 @@ class Product:
     """A blocked matrix product: rows of tiles, in steps of some rows, summed in pieces."""
 
     def __init__(self, rows=12, depth=4, columns=3, step=4, piece=2, *, threads=1, copies=1,
-                 kept=1, config=tiny):
+                 kept=1, period=0, config=tiny):
         self.config = config
         self.x = placeholder("x", (rows, depth, 1, BLOCK), "int8")
         self.w = placeholder("w", (columns, depth, BLOCK, BLOCK), "int8")
@@ -73,7 +76,7 @@ class Product:
         stage.tensorize(b, "gemm")
         for each, number in ((x, copies), (w, kept)):
             plan[each].compute_at(stage, c_far)
-            plan[each].keep(number)
+            plan[each].keep(number, period if each is w else 0)
         plan[inside].keep(copies)
 
     def program(self, **options):
@@ -102,6 +105,26 @@ def of_kind(program, kind):
 def test_streams_compute_what_the_expression_means(shape):
     product = Product(**shape)
     assert product.is_right(product.program())
+
+
+@given(period=st.integers(4, 9), kept=st.integers(1, 12), steps=st.integers(1, 5))
+@settings(max_examples=20, deadline=None)
+def test_a_part_of_what_comes_again_stays_on_the_chip(period, kept, steps):
+    product = Product(rows=2 * steps, step=2, columns=1, depth=period, piece=1, kept=kept,
+                      period=period)
+    program = product.program()
+    assert product.is_right(program)
+    staying = period if kept >= period else max(kept - 2, 0)
+    weights = [each for each in of_kind(program, Load) if each.buffer == Scratchpad.WGT]
+    assert len(weights) == period + (steps - 1) * (period - staying)
+
+
+def test_what_stays_is_spread_evenly_over_a_period():
+    weights = [each for each in decode(Product(
+        rows=4, step=2, columns=1, depth=9, piece=1, kept=5, period=9).program().code)
+        if isinstance(each, Gemm) or (isinstance(each, Load) and each.buffer == Scratchpad.WGT)]
+    loaded = "".join("l" if isinstance(each, Load) else "g" for each in weights)
+    assert loaded == "lg" * 9 + "glglg" * 3
 
 
 def test_sums_begin_with_their_first_product_and_need_no_clearing():

@@ -18,11 +18,15 @@ from microtron.compiler.accelerator.selection.intrinsic import collect_intrinsic
 from microtron.compiler.compile import compile_op, schedules_of
 from microtron.compiler.errors import CompileError
 from microtron.compiler.nest.listing import listing
+from microtron.compiler.operators.convolution import conv2d_schedule
 from microtron.compiler.operators.convolution.conv2d import Conv2d
+from microtron.compiler.operators.dense import dense_schedule
+from microtron.compiler.operators.dense.dense import Dense
 from microtron.compiler.operators.depthwise.depthwise import Depthwise
 from microtron.isa.config import PRESETS, tiny
+from microtron.isa.instructions import Buffer
 
-from .operations import CONFIGS
+from .operations import CONFIGS, check
 from .shapes import ANY
 
 QUICK, LONG = 2, 250        # schedules of each operator in `make test` and in `make soak`
@@ -86,6 +90,24 @@ def test_compiled_code_emits_whatever_the_blocks_are(compared, operator, name):
     before = Counter(compared.emitted)
     compile_op(operator(height=5, width=5, channels_in=9, channels_out=9, pad=1), CONFIGS[name])
     assert compared.emitted - before == {"words": 1}
+
+
+@given(rows=st.integers(2, 9), depth=st.integers(4, 9), tiles=st.sampled_from([4, 8]),
+       seed=st.integers(0, 99), stays=st.booleans())
+@settings(max_examples=8, deadline=None)
+def test_streams_are_the_same_and_right_where_a_part_of_an_operand_stays(
+        compared, rows, depth, tiles, seed, stays):
+    few = replace(tiny, wgt_bytes=tiles * tiny.tile_bytes(Buffer.WGT),
+                  inp_bytes=tiles * tiny.tile_bytes(Buffer.INP))
+    size = {"channels_in": 4 * depth, "channels_out": 8}
+    for spec, knobs in (
+            (Dense(rows=rows, inputs=4 * depth, outputs=8),
+             dense_schedule.Knobs(rows=1, blocks=1, depth=1, data_stays=stays)),
+            (Conv2d(height=rows, width=3, kernel=(1, 1), **size),
+             conv2d_schedule.Knobs(blocks=1, rows=1, columns=1, depth=1))):
+        before = Counter(compared.emitted)
+        check(spec, few, knobs=knobs, seed=seed)
+        assert compared.emitted - before == {"words": 1}
 
 
 @pytest.mark.parametrize("operator", ANY)

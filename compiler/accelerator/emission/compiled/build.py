@@ -309,7 +309,7 @@ class Builder:
         for buffer, place in self.placed.places.items():
             rows.append((place.first, place.tiles, place.step, place.copies,
                          SCOPES.index(buffer.scope), buffer.parts,
-                         *self.contents.get(buffer, (0, -1)), copy))
+                         *self.contents.get(buffer, (0, -1)), copy, place.period))
             copy += place.copies
         return rows
 

@@ -45,7 +45,7 @@ OPERATION = np.dtype([("kind", "i8"), ("slot", "i8"), ("first", "i8"), ("count",
                       ("target", "i8"), ("delay", "i8"), ("extent", "i8"), ("sections", "i8")])
 BUFFER = np.dtype([("first", "i8"), ("tiles", "i8"), ("step", "i8"), ("copies", "i8"),
                    ("scope", "i8"), ("parts", "i8"), ("contents", "i8"), ("rank", "i8"),
-                   ("copy", "i8")])
+                   ("copy", "i8"), ("period", "i8")])
 SITE = np.dtype([("axes", "i8"), ("axis_count", "i8"), ("limits", "i8"), ("limit_count", "i8"),
                  ("operands", "i8"), ("operand_count", "i8"), ("begins", "i8"), ("value", "i8"),
                  ("slide", "i8"), ("ring_step", "i8"), ("kind", "i8"), ("rule", "i8"),

@@ -95,10 +95,11 @@ def _allocate(tables: Tables, state: State, number: int) -> None:
     for copy in range(buffer.copies if buffer.rank >= 0 else 0):
         if turn < 0 and _holds(tables, state, buffer, buffer.copy + copy):
             turn = copy
-    state.loaded[number] = turn >= 0
+    state.loaded[number], run = turn >= 0, state.turns[number]
+    if buffer.period or turn < 0:
+        state.turns[number] += 1
     if turn < 0:
-        turn = state.turns[number]
-        state.turns[number] = (turn + 1) % buffer.copies
+        turn = _copy_of(run, buffer.period, buffer.copies)
         state.holds[buffer.copy + turn, 0] = buffer.rank >= 0
         for place in range(buffer.rank):
             state.holds[buffer.copy + turn, 1 + place] = value_of(
@@ -113,6 +114,18 @@ def _allocate(tables: Tables, state: State, number: int) -> None:
                 if begin < first + buffer.tiles and begin + other.tiles > first:
                     state.holds[other.copy + copy, 0] = 0
                     state.borders[other.copy + copy, 0] = 0
+
+
+@helper
+def _copy_of(run: int, period: int, copies: int) -> int:
+    """The copy for a run that finds its contents in none: all but two copies have the same run of
+    each period, and the others take turns (`chip_contents.copy_of`)."""
+    if period == 0:
+        return run % copies
+    staying, near = copies - 2, run % period
+    if near * staying % period < staying:
+        return near * staying // period
+    return staying + (run - run // period * staying - -(-near * staying // period)) % 2
 
 
 @helper
