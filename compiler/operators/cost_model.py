@@ -125,10 +125,10 @@ class Steps:
         ahead, again = np.minimum(self.steps, AHEAD), np.where(self.wgt_stays, 0, 1 - self.wgt_kept)
         first = step_cycles(ahead, 1 + (ahead - 1) * again, ahead) + (
             self.steps - ahead) * step_cycles(1, again)
-        both = inp_load + wgt_load
-        first = first + np.where(self.wgt_with, self.pieces * np.maximum(0, np.maximum(
-            0, both - self.products) - np.maximum(0, ahead * (inp_load - self.products) + wgt_load * (
-                1 + (ahead - 1) * again))), 0)
+        late = np.maximum(0, inp_load + wgt_load - self.products)
+        known = np.maximum(0, ahead * (inp_load - self.products)
+                           + (1 + (ahead - 1) * again) * wgt_load)
+        first += np.where(self.wgt_with, self.pieces * np.maximum(0, late - known), 0)
         later = np.where(self.inp_stays, step_cycles(0, 1, self.steps), first) + np.where(
             self.wgt_ahead, 0, wgt_load / self.parts + latency)
         # Of the first piece, what nothing overlaps with: its load, or if loads are slower, its sum.

@@ -163,7 +163,7 @@ def resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     room = form.config.tiles(Buffer.INP) // _tiles(form, knobs)[Buffer.INP]
     fit = (count <= room) & (count <= _max_resident(form))
     kept = resident_weights(form, knobs)
-    uneven = (2 < kept) & (kept < pieces * _parts(knobs))
+    uneven = (kept > 2) & (kept < pieces * _parts(knobs))
     return np.where(fit, count, np.where(uneven, np.clip(room, 2, MOST_AHEAD), 2))
 
 

@@ -266,7 +266,8 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
     out_runs = np.where(o > 1, even.rows, 1)
     if form.spec.layout == Layout.BLOCKS:
-        runs[Buffer.INP], out_runs = (np.where(n > 1, each, 1) for each in (even.depth, even.blocks))
+        runs[Buffer.INP], out_runs = (np.where(n > 1, each, 1)
+                                      for each in (even.depth, even.blocks))
     (passing, passing_runs), (staying, staying_runs) = (
         [np.where(stays, table[Buffer.WGT], table[Buffer.INP]) for table in (size, runs)],
         [np.where(stays, table[Buffer.INP], table[Buffer.WGT]) for table in (size, runs)])
