@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import CompileError
-from .convolution import conv2d_schedule, residual, transposed
+from .convolution import conv2d_schedule, pointwise, residual, transposed
 from .dense import dense_schedule
 from .depthwise import conv_separable, depthwise_schedule, grouped, packed_rows, separable, upsample
 from .description import Description
@@ -40,7 +40,8 @@ def operator_of(spec: Description) -> AnyOperator:
     return operator
 
 
-INSTEAD = {grouped: packed_rows.pack_rows, pool_schedule: packed_tail.pack_tail}
+INSTEAD = {conv2d_schedule: pointwise.multiply_pixels, grouped: packed_rows.pack_rows,
+           pool_schedule: packed_tail.pack_tail}
 for module in (conv2d_schedule, depthwise_schedule, grouped, transposed, dense_schedule,
                pool_schedule, elementwise_schedule, broadcast_schedule, residual,
                conv_global_average, separable, conv_separable, upsample):
