@@ -71,7 +71,7 @@ def schedule(form: DenseForm, knobs: Knobs) -> Schedule:
     attach(inside, last, outer[1], numbers[Buffer.OUT])
     attach(sums, last, outer[1], numbers[Buffer.ACC])
     if not knobs.resident:
-        attach(parameters, last, o_far, turns(form, knobs, Buffer.ACC))
+        attach(parameters, last, o_far, _parameter_copies(form, knobs))
     plan[inside].tensorize(plan[inside].leaves[-2], form.function.name)
 
     stage = plan[sums]
@@ -173,6 +173,12 @@ def turns(form: DenseForm, knobs: Knobs, buffer: Buffer) -> Column:
     return np.where(knobs.doubled & (loads(form, knobs)[buffer] > 1), 2, 1)
 
 
+def _parameter_copies(form: DenseForm, knobs: Knobs) -> Column:
+    """The same for parameters: one where few sums fit, unless each step has others."""
+    few = np.logical_and(knobs.single_sums, np.logical_not(knobs.data_stays))
+    return np.where(few, 1, turns(form, knobs, Buffer.ACC))
+
+
 def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
     """The same for data, weights, sums and results. With one buffer for sums, GEMM waits until the
     ALU has taken them."""
@@ -232,7 +238,7 @@ def fits(form: DenseForm, knobs: Knobs) -> Mask:
     numbers, both = copies(form, knobs), turns(form, knobs, Buffer.ACC)
     need = {buffer: sizes[buffer] * numbers[buffer] for buffer in SCRATCHPADS}
     need[Buffer.ACC] = need[Buffer.ACC] + PARAMETER_TILES * np.where(
-        knobs.resident, form.extents[2], knobs.blocks * both)
+        knobs.resident, form.extents[2], knobs.blocks * _parameter_copies(form, knobs))
     for each in form.corrections:
         own, other = ((Buffer.INP, Buffer.WGT) if each.side is form.data
                       else (Buffer.WGT, Buffer.INP))
