@@ -60,8 +60,10 @@ def _transfer_cycles(beats: Column, runs: Column, latency: int, in_flight: int,
 
 
 def staying_part(copies: Column, period: Column) -> Column:
-    """The part of inputs, which come again after so many, that stays in copies (`Stage.keep`)."""
-    return np.where(copies < period, np.maximum(copies - 2, 0) / period, 1)
+    """The part of inputs, which come again after more than so many copies, that stays in them
+    (`Stage.keep`)."""
+    part: Column = np.maximum(copies - 2, 0) / period
+    return part
 
 
 @dataclass(frozen=True, kw_only=True)

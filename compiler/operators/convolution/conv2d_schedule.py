@@ -80,8 +80,8 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
     plan[form.padded].compute_at(stage, kx_far)
     plan[form.padded].keep(int(resident_inputs(form, knobs)))
     plan[weights].compute_at(stage, o if knobs.one_by_one else kx_far)
-    plan[weights].keep(int(resident_weights(form, knobs)),
-                       int(_far(form, knobs)[2] * _parts(knobs)))
+    plan[weights].keep(int(resident_weights(form, knobs)), int(
+        _far(form, knobs)[2] * _parts(knobs)) if _waits_for_loads(form, knobs) else 0)
     if _has_room_ahead(form, knobs) or plan[weights].period:
         load_first(plan, weights)         # inputs that wait for their buffers do not delay them
 
@@ -156,15 +156,27 @@ def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Mask:
 
 def resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
-    else two. Where weights of some pieces stay and those of others do not, loads run further ahead
-    to even that out."""
-    _, steps, pieces = _far(form, knobs)
+    else two. Where weights come with some pieces and not with others, loads run further ahead to
+    even that out: weights of some pieces stay, or all come with a group's first step and take the
+    bus longer than its sums the MAC array."""
+    groups, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
     room = form.config.tiles(Buffer.INP) // _tiles(form, knobs)[Buffer.INP]
     fit = (count <= room) & (count <= _max_resident(form))
     kept = resident_weights(form, knobs)
-    uneven = (kept > 2) & (kept < pieces * _parts(knobs))
+    late = (groups > 1) & _has_room_ahead(form, knobs)
+    uneven = ((kept > 2) & (kept < pieces * _parts(knobs)) | late) & _waits_for_loads(form, knobs)
     return np.where(fit, count, np.where(uneven, np.clip(room, 2, MOST_AHEAD), 2))
+
+
+def _waits_for_loads(form: Conv2dForm, knobs: Knobs) -> Mask:
+    """Whether inputs and weights of a piece, one of several in each of several steps, take longer
+    to load than its sums take."""
+    sizes, config, taps = _tiles(form, knobs), form.config, prod(knobs.taps(form.spec.kernel))
+    moved = sum(sizes[buffer] * config.tile_bytes(buffer) for buffer in (Buffer.INP, Buffer.WGT))
+    sums = sizes[Buffer.ACC] * knobs.depth * taps * form.spec.planes
+    _, steps, pieces = _far(form, knobs)
+    return (steps > 1) & (pieces > 1) & (moved > sums * config.bus_bytes)
 
 
 def largest(form: Conv2dForm) -> Knobs:
@@ -203,7 +215,7 @@ def fits(form: Conv2dForm, knobs: Knobs) -> Mask:
     whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
     groups, steps, pieces = _far(form, knobs)
     most = MOST_PARTS * form.config.token_limit
-    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most) & ~single
+    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
     return all_of((fit, np.where(single, once & ~np.asarray(twice, bool), twice),
                    (knobs.groups == 1) | whole, parts | np.logical_not(knobs.one_by_one)))
 
@@ -241,8 +253,10 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         out=form.result_bytes * size[Buffer.OUT], out_runs=out_runs,
         parameters=even.groups * even.blocks * PARAMETER_TILES * config.tile_bytes(Buffer.ACC),
         inp_stays=inputs_kept & (kept >= every) & (form.extents[0] == 1),
-        wgt_stays=kept >= every, wgt_kept=staying_part(kept, every),
-        waits=np.asarray(knobs.single_sums, bool) | _fills_queue(form, knobs),
+        wgt_stays=kept >= every,
+        wgt_kept=np.where(_waits_for_loads(form, knobs), staying_part(kept, every), 0),
+        waits=np.logical_and(knobs.single_sums, np.logical_not(knobs.one_by_one))
+        | _fills_queue(form, knobs),
         wgt_ahead=_has_room_ahead(form, knobs))
 
 

@@ -24,6 +24,7 @@ from .zero_points import Correction
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 MOST_BLOCKS = 4             # where rows fill the accumulator
+MUCH = 1.25                 # times the products that loads of a piece take
 MOST_AHEAD = 4              # pieces of the side that passes by
 MICRO_KERNELS = 16          # sequences of micro-ops to keep: three buffers, whole and rest
 
@@ -175,7 +176,8 @@ def turns(form: DenseForm, knobs: Knobs, buffer: Buffer) -> Column:
 
 def _parameter_copies(form: DenseForm, knobs: Knobs) -> Column:
     """The same for parameters: one where few sums fit, unless each step has others."""
-    few = np.logical_and(knobs.single_sums, np.logical_not(knobs.data_stays))
+    few = (pieces(form, knobs)[0] > 1) & np.logical_and(
+        knobs.single_sums, np.logical_not(knobs.data_stays))
     return np.where(few, 1, turns(form, knobs, Buffer.ACC))
 
 
@@ -188,11 +190,16 @@ def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
 
 
 def resident_pieces(form: DenseForm, knobs: Knobs) -> Column:
-    """How many pieces of the side that stays are on the chip: as many of those of a sum as fit."""
-    least, every = copies(form, knobs), pieces(form, knobs)[2]
-    data, weights = (np.maximum(least[buffer], np.minimum(_room(form, knobs, buffer), every))
-                     for buffer in (Buffer.INP, Buffer.WGT))
-    return np.where(np.asarray(knobs.data_stays, bool), data, weights)
+    """How many pieces of the side that stays are on the chip: as many of those of a sum as fit,
+    where the MAC array would wait much for loads otherwise."""
+    least, (n, o, every), sizes = copies(form, knobs), pieces(form, knobs), tiles(form, knobs)
+    config, stays = form.config, np.asarray(knobs.data_stays, bool)
+    data, weights = (sizes[each] * config.tile_bytes(each) for each in (Buffer.INP, Buffer.WGT))
+    waits = (np.where(stays, o, n) > 1) & (np.where(stays, data, weights) > weights / 4) & (
+        data + weights > MUCH * knobs.rows * knobs.blocks * knobs.depth * config.bus_bytes)
+    data, weights = (np.where(waits, np.maximum(least[buffer], np.minimum(
+        _room(form, knobs, buffer), every)), least[buffer]) for buffer in (Buffer.INP, Buffer.WGT))
+    return np.where(stays, data, weights)
 
 
 def _room(form: DenseForm, knobs: Knobs, buffer: Buffer) -> Column:
@@ -271,7 +278,7 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
     stays = np.asarray(knobs.data_stays, bool)
     runs = {Buffer.INP: np.where(c > 1, even.rows, 1), Buffer.WGT: np.where(c > 1, even.blocks, 1)}
     out_runs = np.where(o > 1, even.rows, 1)
-    if form.spec.layout == Layout.BLOCKS:
+    if form.asked is not None:
         runs[Buffer.INP], out_runs = (np.where(n > 1, each, 1)
                                       for each in (even.depth, even.blocks))
     (passing, passing_runs), (staying, staying_runs) = (
@@ -285,8 +292,8 @@ def estimate(form: DenseForm, knobs: Knobs, memory: MemoryTiming) -> Column:
         products=even.rows * even.blocks * even.depth,
         vectors=even.rows * even.blocks * (2 if form.spec.zeros_weights else 1),
         inp=passing + again / c, runs=passing_runs, wgt=staying,
-        wgt_runs=staying_runs, wgt_stays=(c == 1) | (kept >= c), wgt_kept=staying_part(kept, c),
-        wgt_with=(c > 1) & (kept > 2),
+        wgt_runs=staying_runs, wgt_stays=(c == 1) | (kept >= np.maximum(c, 3)),
+        wgt_kept=staying_part(kept, c), wgt_with=kept > 2,
         inp_stays=(np.where(stays, o, n) * c <= 2) & (stays | (matrices == 1)), fresh=matrices,
         out=form.result_bytes * size[Buffer.OUT], out_runs=out_runs,
         parameters=np.where(knobs.resident, o, 1) * parameters,
