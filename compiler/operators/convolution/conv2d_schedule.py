@@ -156,16 +156,14 @@ def _has_room_ahead(form: Conv2dForm, knobs: Knobs) -> Mask:
 
 def resident_inputs(form: Conv2dForm, knobs: Knobs) -> Column:
     """How many pieces of the input stay on the chip: all, for the output blocks that follow, or
-    else two. Where weights come with some pieces and not with others, loads run further ahead to
-    even that out: weights of some pieces stay, or all come with a group's first step and take the
-    bus longer than its sums the MAC array."""
-    groups, steps, pieces = _far(form, knobs)
+    else two. Where weights of some pieces stay and those of others do not, loads run further ahead
+    to even that out."""
+    _, steps, pieces = _far(form, knobs)
     count = steps * pieces * blocks_of(form.extents[0], knobs.groups)
     room = form.config.tiles(Buffer.INP) // _tiles(form, knobs)[Buffer.INP]
     fit = (count <= room) & (count <= _max_resident(form))
     kept = resident_weights(form, knobs)
-    late = (groups > 1) & _has_room_ahead(form, knobs)
-    uneven = ((kept > 2) & (kept < pieces * _parts(knobs)) | late) & _waits_for_loads(form, knobs)
+    uneven = (kept > 2) & (kept < pieces * _parts(knobs)) & _waits_for_loads(form, knobs)
     return np.where(fit, count, np.where(uneven, np.clip(room, 2, MOST_AHEAD), 2))
 
 
@@ -215,7 +213,7 @@ def fits(form: Conv2dForm, knobs: Knobs) -> Mask:
     whole = (knobs.blocks == form.extents[1]) & (knobs.depth == form.extents[2])
     groups, steps, pieces = _far(form, knobs)
     most = MOST_PARTS * form.config.token_limit
-    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most)
+    parts = (blocks > 1) & (groups * steps * pieces * blocks <= most) & ~single
     return all_of((fit, np.where(single, once & ~np.asarray(twice, bool), twice),
                    (knobs.groups == 1) | whole, parts | np.logical_not(knobs.one_by_one)))
 
@@ -255,8 +253,7 @@ def steps_of(form: Conv2dForm, knobs: Knobs) -> Steps:
         inp_stays=inputs_kept & (kept >= every) & (form.extents[0] == 1),
         wgt_stays=kept >= every,
         wgt_kept=np.where(_waits_for_loads(form, knobs), staying_part(kept, every), 0),
-        waits=np.logical_and(knobs.single_sums, np.logical_not(knobs.one_by_one))
-        | _fills_queue(form, knobs),
+        waits=np.asarray(knobs.single_sums, bool) | _fills_queue(form, knobs),
         wgt_ahead=_has_room_ahead(form, knobs))
 
 

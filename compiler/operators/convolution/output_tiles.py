@@ -54,7 +54,7 @@ def schedule_output_tiles(form: Any, knobs: Any, *, one_by_one: bool = False,
                  *(near for _, near in split), o_near, y_near, x_near, b, j)
     for stage, axis in ((plan[sums], step), (plan[inside], o_near if one_by_one else step)):
         stage.compute_at(last, axis)
-        if not single_sums or axis is o_near:
+        if not single_sums:
             stage.double_buffer(axis)
     plan[parameters].compute_at(last, o_far if parameters_ahead else step)
     plan[parameters].keep(parameters_ahead or 2)

@@ -24,7 +24,6 @@ from .zero_points import Correction
 
 SCRATCHPADS = (Buffer.INP, Buffer.WGT, Buffer.ACC, Buffer.OUT)
 MOST_BLOCKS = 4             # where rows fill the accumulator
-MUCH = 1.25                 # times the products that loads of a piece take
 MOST_AHEAD = 4              # pieces of the side that passes by
 MICRO_KERNELS = 16          # sequences of micro-ops to keep: three buffers, whole and rest
 
@@ -191,12 +190,12 @@ def copies(form: DenseForm, knobs: Knobs) -> dict[Buffer, Column]:
 
 def resident_pieces(form: DenseForm, knobs: Knobs) -> Column:
     """How many pieces of the side that stays are on the chip: as many of those of a sum as fit,
-    where the MAC array would wait much for loads otherwise."""
+    where sums fill the accumulator and the MAC array would wait for loads even so."""
     least, (n, o, every), sizes = copies(form, knobs), pieces(form, knobs), tiles(form, knobs)
     config, stays = form.config, np.asarray(knobs.data_stays, bool)
     data, weights = (sizes[each] * config.tile_bytes(each) for each in (Buffer.INP, Buffer.WGT))
-    waits = (np.where(stays, o, n) > 1) & (np.where(stays, data, weights) > weights / 4) & (
-        data + weights > MUCH * knobs.rows * knobs.blocks * knobs.depth * config.bus_bytes)
+    waits = np.asarray(knobs.single_sums, bool) & (np.where(stays, o, n) > 1) & (
+        data + weights > knobs.rows * knobs.blocks * knobs.depth * config.bus_bytes)
     data, weights = (np.where(waits, np.maximum(least[buffer], np.minimum(
         _room(form, knobs, buffer), every)), least[buffer]) for buffer in (Buffer.INP, Buffer.WGT))
     return np.where(stays, data, weights)

@@ -102,7 +102,8 @@ def test_streams_are_the_same_and_right_where_a_part_of_an_operand_stays(
     size = {"channels_in": 4 * depth, "channels_out": 8}
     for spec, knobs in (
             (Dense(rows=rows, inputs=4 * depth, outputs=8),
-             dense_schedule.Knobs(rows=1, blocks=1, depth=1, data_stays=stays)),
+             dense_schedule.Knobs(rows=1, blocks=1, depth=1, data_stays=stays,
+                                  single_sums=True)),
             (Conv2d(height=rows, width=3, kernel=(1, 1), **size),
              conv2d_schedule.Knobs(blocks=1, rows=1, columns=1, depth=1))):
         before = Counter(compared.emitted)
