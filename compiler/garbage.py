@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-RARELY = 100_000            # new objects until the youngest are searched; Python's own: 700 to 2000
+RARELY = 500_000            # new objects until the youngest are searched; Python's own: 700 to 2000
 
 _lock = Lock()
 _before: list[tuple[int, int, int]] = []        # of the first that is inside

@@ -120,6 +120,10 @@ class RequantizeFlags(IntFlag):
     TABLE_4 = 4 << TABLE_SHIFT
 
 
+# As plain numbers: NumPy takes far longer to compare an array with a member of an enum.
+REQUANTIZE_FLAGS = tuple(map(int, RequantizeFlags))
+
+
 class SyncAction(IntEnum):
     """What follows when every engine has come to rest."""
 
@@ -384,7 +388,7 @@ class Requantize(Instruction):
     def rules(cls, fields: Fields) -> Iterator[Rule]:
         yield from super().rules(fields)
         acc, wide, even, away, lookup, *number = (
-            fields.flags & each != 0 for each in RequantizeFlags)
+            fields.flags & each != 0 for each in REQUANTIZE_FLAGS)
         yield wide > acc, lambda: (
             "flags has WIDE without ACC, but out holds 8 bits only")
         yield even & away, lambda: "flags has both EVEN and AWAY, but rounds one way only"

@@ -103,7 +103,7 @@ def kinds_in(stream: Stream) -> list[type[Instruction]]:
 
 def positions_of(stream: Stream, kind: type[Instruction]) -> tuple[npt.NDArray[np.intp], Stream]:
     """Where a stream has instructions of one kind, and those words as that kind's records."""
-    positions = np.flatnonzero(stream["opcode"] == kind.opcode)
+    positions = np.flatnonzero(stream["opcode"] == int(kind.opcode))
     return positions, stream.view(kind.dtype())[positions]
 
 

@@ -19,7 +19,7 @@ from microtron.isa.program import Program
 from microtron.sim.cycle import loop
 from microtron.sim.cycle.run import run_cycles
 from microtron.sim.llvm.branch_odds import COUNTS, MOST, Branch, Counting, write_table
-from microtron.sim.llvm.entry import ENTRY
+from microtron.sim.llvm.functions import ENTRY
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from simulator import NETWORKS, compile_layer, compile_network, layer

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...base.classes.dataclass import dataclass
 from ...isa.config import Config
 from ...isa.program import Program
 from ..errors import CompileError
+from ..expression.expression import Axis, Constant, Expression
 from ..nest.nest import DMA, Marked, Nest, Statement
 from ..nest.perfect_loops import MismatchError, PerfectLoops
 from ..nest.verify_nest import verify_nest
+from ..schedule.located import Located
 from ..schedule.lower import lower
+from ..schedule.lowering_state import Locate
 from ..schedule.schedule import Schedule
 from .emission.emit import emit
 from .selection.form_transfers import form_marked, form_perfect, form_transfers
 from .selection.intrinsic import Intrinsic, Intrinsics, collect_intrinsics, find_intrinsic
+from .selection.stage_tiles import invoke_stage, start_stage
 from .selection.tensorize import match, tensorize, tensorize_marked
 
 
@@ -38,6 +42,17 @@ class Selection:
                 loops, find_intrinsic(intrinsic, self.intrinsics), starts=starts)
         except MismatchError:
             return None
+
+    def convert_stage(self, intrinsic: str, body: Expression, loops: Sequence[Axis],
+                      target: Located, locate: Locate) -> Statement | None:
+        """Of loops around a body, if they are plain."""
+        return invoke_stage(find_intrinsic(intrinsic, self.intrinsics), body, loops, target, locate)
+
+    def convert_start(self, intrinsic: str, value: Constant, loops: Sequence[Axis],
+                      target: Located) -> Statement | None:
+        """Of loops that give sums what they start from, if they are plain."""
+        return start_stage(find_intrinsic(intrinsic, self.intrinsics), int(value.value), loops,
+                           target)
 
 
 def lower_to_intrinsics(plan: Schedule, config: Config,

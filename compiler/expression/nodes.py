@@ -22,6 +22,7 @@ from .scalars import (
     FLOATS,
     INDEX,
     INTEGERS,
+    LIMITS,
     LOGIC,
     OF_FLOATS,
     OF_INTEGERS,
@@ -238,7 +239,7 @@ def as_expression(value: Operand, dtype: str = INDEX) -> Expression:
         raise CompileError(f"{number} is a number, but the other side has type {dtype}")
     if isinstance(number, float) and dtype not in FLOATS:
         raise CompileError(f"{number} is not a whole number, but the other side has type {dtype}")
-    if dtype in INTEGERS and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+    if dtype in INTEGERS and not LIMITS[dtype][0] <= number <= LIMITS[dtype][1]:
         raise CompileError(f"{number} does not fit in {dtype}")
     return Constant(number, dtype)
 

@@ -102,7 +102,8 @@ def intervals_under(conditions: Conditions, known: Known) -> Known | None:
         if any(_empty(interval) for interval in more.values()):
             return None
         known = {**known, **{each: interval for each, interval in more.items()
-                             if not any(isinstance(node, Access) for node in walk(each))}}
+                             if is_simple(each) or not any(
+                                 isinstance(node, Access) for node in walk(each))}}
     return known
 
 

@@ -266,17 +266,19 @@ def make_sequence(*statements: Statement) -> Statement:
 
 
 def statements_of(statement: Statement) -> tuple[Statement, ...]:
-    """A statement and everything inside it, outside first; found once for every statement that is
-    asked for."""
+    """A statement and everything inside it, outside first; found once for every statement."""
+    return statement, *_inside(statement)
+
+
+def _inside(statement: Statement) -> tuple[Statement, ...]:
     known: dict[str, tuple[Statement, ...]] = statement.__dict__
     if INSIDE not in known:
-        found, waiting = [], [*reversed(statement.children())]
-        while waiting:
-            each = waiting.pop()
+        found: list[Statement] = []
+        for each in statement.children():
             found.append(each)
-            waiting += reversed(each.children())
+            found += _inside(each)
         known[INSIDE] = tuple(found)        # without itself, or it would never be freed
-    return statement, *known[INSIDE]
+    return known[INSIDE]
 
 
 def parallel_loops(statement: Statement) -> tuple[Loop, ...]:

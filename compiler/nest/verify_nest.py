@@ -11,8 +11,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple, NoReturn
 
-import numpy as np
-
 from ..errors import CompileError
 from ..expression.affine import ZERO, affine, is_simple, margin
 from ..expression.expression import (
@@ -20,6 +18,7 @@ from ..expression.expression import (
     FLOATS,
     INDEX,
     INTEGERS,
+    LIMITS,
     TYPES,
     Axis,
     Binary,
@@ -356,6 +355,6 @@ def _widens(target: Region, source: Region) -> bool:
 
 def _fits(value: int, dtype: str) -> bool:
     if dtype in INTEGERS:
-        limits = np.iinfo(dtype)
-        return int(limits.min) <= value <= int(limits.max)
+        low, high = LIMITS[dtype]
+        return low <= value <= high
     return dtype in FLOATS

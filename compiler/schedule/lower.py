@@ -2,80 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
-from typing import Protocol
+from dataclasses import replace
 
-from numpy import iinfo
-
-from ...base.classes.dataclass import dataclass
 from ..errors import CompileError
-from ..expression.affine import affine, affine_at, simplify_index
 from ..expression.elements import axes_in, elements_in
 from ..expression.expression import (
-    INTEGERS,
     Axis,
-    Binary,
-    Constant,
     Element,
     Expression,
     Reduction,
-    binary,
     both,
     walk,
 )
-from ..expression.functions import fused_multiply_add
-from ..expression.intervals import conjuncts
-from ..expression.rewrite import rewrite, substitute
+from ..expression.rewrite import substitute
 from ..expression.tensor import Tensor, topological_order
 from ..nest.nest import (
-    Access,
     Allocate,
-    Assign,
     Buffer,
     Loop,
     LoopKind,
     Marked,
     Nest,
-    Slide,
     Statement,
     When,
     make_sequence,
 )
-from ..nest.perfect_loops import PerfectLoops
+from .assignments import assign_element, assign_first_value
+from .lowering_state import Converter, Lowering
+from .marks import convert, convert_perfect, convert_stage, convert_start, wrap_in_loops
 from .plain_copies import copy_part, is_load, source_of
 from .regions import Part, boxes_read, covering, extend_along, whole_tensor
 from .schedule import Schedule
 from .sliding import new_part, ring_copies, slide_of
 from .stage import Stage
 from .stage_loops import Frame, frame_of, frames_of
-
-
-class Converter(Protocol):
-    """Makes something of marked loops."""
-
-    def convert(self, marked: Marked) -> Statement: ...
-
-    def convert_perfect(self, intrinsic: str, loops: PerfectLoops, *,
-                        starts: bool) -> Statement | None:
-        """The same for loops around one assignment, which are not built; None if there is
-        something wrong with them, and `convert` says what."""
-
-
-@dataclass
-class Lowering:
-    """What is known while a schedule is lowered."""
-
-    converter: Converter | None = None              # what stands in the place of marked loops
-    buffers: dict[Tensor, Buffer] = field(default_factory=dict)
-    parts: dict[Tensor, Part] = field(default_factory=dict)     # that buffers hold
-    slides: dict[Tensor, Slide] = field(default_factory=dict)
-    stages: dict[Tensor, Stage] = field(default_factory=dict)
-    bodies: dict[Tensor, Expression] = field(default_factory=dict)
-    read: dict[Tensor, set[Tensor]] = field(default_factory=dict)       # by each of these bodies
-    frames: dict[Tensor, Frame] = field(default_factory=dict)   # that nobody has taken yet
-    inside: dict[tuple[Stage, Axis], list[Stage]] = field(default_factory=dict)
-    above: dict[Tensor, Stage] = field(default_factory=dict)    # computed in place of a tensor
 
 
 def lower(schedule: Schedule, converter: Converter | None = None) -> Nest:
@@ -197,32 +157,19 @@ def _load(state: Lowering, stage: Stage, part: Part) -> Statement | None:
     return copy_part(source, part, state.buffers[tensor], state.buffers[source.tensor])
 
 
-def _convert(state: Lowering, marked: Marked) -> Statement:
-    return marked if state.converter is None else state.converter.convert(marked)
-
-
-def _convert_perfect(state: Lowering, intrinsic: str, axes: list[Axis], guards: list[Expression],
-                     assign: Assign, kinds: Mapping[Axis, LoopKind], *,
-                     starts: bool = False) -> Statement | None:
-    """What marked loops around one assignment become, if that is known without the loops."""
-    if state.converter is None:
-        return None
-    threads = [axis for axis in axes if kinds.get(axis) == LoopKind.THREADS]
-    conditions = [each for guard in guards for each in conjuncts(guard)]
-    return state.converter.convert_perfect(
-        intrinsic, PerfectLoops(axes, threads, conditions, assign), starts=starts)
-
-
 def _mark(state: Lowering, frame: Frame, place: int, first_reduction: int) -> Statement:
     """The loops from a marked one inwards, or what they become."""
     assert frame.intrinsic is not None
     stage, leaves, found = frame.stage, frame.stage.leaves[place:], None
     begins_inside = isinstance(frame.body, Reduction) and first_reduction > place
     if not begins_inside and not any((stage, axis) in state.inside for axis in leaves):
+        found = convert_stage(state, frame, [frame.axes[each] for each in leaves])
+        if found is not None:
+            return found
         kinds = {frame.axes[axis]: kind for axis, kind in stage.kinds.items()}
-        found = _convert_perfect(state, frame.intrinsic[1], [frame.axes[each] for each in leaves],
-                                 frame.guards, _assign(state, frame), kinds)
-    return found or _convert(state, Marked(
+        found = convert_perfect(state, frame.intrinsic[1], [frame.axes[each] for each in leaves],
+                                frame.guards, assign_element(state, frame), kinds)
+    return found or convert(state, Marked(
         frame.intrinsic[1], _plain_loop(state, frame, place, first_reduction)))
 
 
@@ -319,37 +266,22 @@ def _start_sums(state: Lowering, frame: Frame, place: int, body: Reduction) -> S
     """Give every element that the remaining loops compute the value its reduction starts from."""
     renamed = {frame.axes[axis]: Axis(frame.axes[axis].name, frame.axes[axis].extent)
                for axis in frame.stage.leaves[place:] if not axis.reduces}
-    target = substitute(_target(state, frame), dict(renamed))
     guards = [substitute(guard, dict(renamed)) for guard in frame.guards
               if not _reduces(guard)]
-    assert isinstance(target, Access)
-    statement = Assign(target, _identity(body))
+    kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
+             if frame.axes[axis] in renamed}
     if frame.intrinsic is None:
-        guarded: Statement = When(both(*guards), statement) if guards else statement
-        kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
-                 if frame.axes[axis] in renamed}
-        return _wrap_in_loops(guarded, list(renamed.values()), kinds)
+        statement: Statement = assign_first_value(state, frame, renamed, body)
+        return wrap_in_loops(When(both(*guards), statement) if guards else statement,
+                             list(renamed.values()), kinds)
     marked = frame.stage.leaves.index(frame.intrinsic[0])
     tile = {frame.axes[axis] for axis in frame.stage.leaves[marked:]}
     within = [new for old, new in renamed.items() if old in tile]
     outside = [new for old, new in renamed.items() if old not in tile]
     near = [guard for guard in guards if _has_axis(guard, set(within))]
     far = [guard for guard in guards if guard not in near]
-    inner: Statement = When(both(*near), statement) if near else statement
-    mark = _convert_perfect(state, frame.intrinsic[1], within, near, statement, {},
-                            starts=True) or _convert(state, Marked(
-        frame.intrinsic[1], _wrap_in_loops(inner, within), starts=True))
-    kinds = {renamed[frame.axes[axis]]: kind for axis, kind in frame.stage.kinds.items()
-             if frame.axes[axis] in renamed}
-    return _wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
-
-
-def _wrap_in_loops(statement: Statement, axes: list[Axis],
-                   kinds: Mapping[Axis, LoopKind] | None = None) -> Statement:
-    """Loops over some axes, the first one outside."""
-    for axis in reversed(axes):
-        statement = Loop(axis, statement, (kinds or {}).get(axis, Loop.kind))
-    return statement
+    mark = convert_start(state, frame, within, near, renamed, body)
+    return wrap_in_loops(When(both(*far), mark) if far else mark, outside, kinds)
 
 
 def _has_axis(expression: Expression, axes: set[Axis]) -> bool:
@@ -360,62 +292,8 @@ def _reduces(expression: Expression) -> bool:
     return any(axis.reduces for axis in axes_in(expression))
 
 
-def _identity(body: Reduction) -> Constant:
-    if body.combiner in ("+", "*"):
-        return Constant(int(body.combiner == "*"), body.dtype)
-    if body.dtype not in INTEGERS:
-        return Constant(float("-inf" if body.combiner == "max" else "inf"), body.dtype)
-    limits = iinfo(body.dtype)
-    return Constant(int(limits.min if body.combiner == "max" else limits.max), body.dtype)
-
-
-def _target(state: Lowering, frame: Frame) -> Access:
-    tensor = frame.stage.tensor
-    indices = [frame.local[axis] for axis in tensor.axes]
-    if tensor in state.slides:
-        slide = state.slides[tensor]
-        indices[slide.dimension] = indices[slide.dimension] + slide.first
-    return Access(state.buffers[tensor], tuple(map(simplify_index, indices)))
-
-
 def _innermost(state: Lowering, frame: Frame) -> Statement:
-    statement = _assign(state, frame)
+    statement = assign_element(state, frame)
     return When(both(*frame.guards), statement) if frame.guards else statement
 
 
-def _assign(state: Lowering, frame: Frame) -> Assign:
-    body = frame.body
-    target = _target(state, frame)
-    value = body.value if isinstance(body, Reduction) else body
-    result = _read(state, value, frame.values)
-    if isinstance(body, Reduction):
-        result = (_multiply_add(result, target) if frame.stage.multiplies_and_adds
-                  else binary(body.combiner, target, result))
-    return Assign(target, result)
-
-
-def _multiply_add(product: Expression, target: Access) -> Expression:
-    assert isinstance(product, Binary), "the stage has checked that it is a product"
-    return fused_multiply_add(product.left, product.right, target)
-
-
-def _read(state: Lowering, expression: Expression,
-          values: Mapping[Axis, Expression]) -> Expression:
-    """The expression with buffers in place of tensors, for these values of axes."""
-    def change(node: Expression) -> Expression | None:
-        if isinstance(node, Axis):
-            return values.get(node)
-        if not isinstance(node, Element):
-            return None
-        part = state.parts[node.tensor]
-        starts = zip(node.indices, part.start, strict=True)
-        return Access(state.buffers[node.tensor], tuple([locate(*each) for each in starts]))
-
-    def locate(index: Expression, start: Expression) -> Expression:
-        form, begin = affine_at(index, values), affine(start)
-        if form is None or begin is None:
-            return simplify_index(rewrite(index, change) - start)
-        if begin.terms or begin.constant:       # not all of a tensor, from its beginning
-            form += begin.times(-1)
-        return form.expression()
-    return rewrite(expression, change)

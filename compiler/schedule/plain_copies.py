@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..expression.affine import Affine, affine, margin
+from ..expression.affine import ZERO, Affine, affine, margin
 from ..expression.elements import Element
 from ..expression.expression import Axis, Cast, Constant, Expression, Select
 from ..expression.intervals import conjuncts
@@ -92,14 +92,9 @@ def _bound_of(condition: Expression) -> Bound | None:
     return form.constant, axis, sign
 
 
-def copy_part(source: Source, part: Part, target: Buffer, origin: Buffer) -> Copy | None:
-    """The transfer of a part; None if that does not begin at sums of loops."""
-    starts = []
-    for start, offset in zip(part.start, source.offsets, strict=True):
-        form = affine(start)
-        if form is None:
-            return None
-        starts.append((form + Affine(offset)).expression())
-    zero = Affine().expression()
-    return Copy(Region(target, (zero,) * len(starts), part.extents),
-                Region(origin, tuple(starts), part.extents), source.padding)
+def copy_part(source: Source, part: Part, target: Buffer, origin: Buffer) -> Copy:
+    """The transfer of a part."""
+    starts = tuple([Affine(start.constant + offset, start.terms).expression()
+                    for start, offset in zip(part.start, source.offsets, strict=True)])
+    return Copy(Region(target, (ZERO,) * len(starts), part.extents),
+                Region(origin, starts, part.extents), source.padding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ...base.classes.dataclass import unguarded
-from ..expression.affine import ZERO, Affine, affine, affine_at
+from ..expression.affine import Affine, affine, affine_at
 from ..expression.elements import elements_in
 from ..expression.expression import Axis, Element, Expression
 from ..expression.rewrite import substitute
@@ -13,19 +13,20 @@ from ..expression.tensor import Tensor
 from .loops import Split
 from .stage import Stage
 
+NOWHERE = Affine()          # not moved at all
 Side = tuple[Affine, int]       # where a dimension of a box starts, and its extent
 
 
 @unguarded(frozen=True)
 class Part:
-    """A box of a tensor: it starts at expressions of the loops around it."""
+    """A box of a tensor: it starts at sums of the loops around it."""
 
-    start: tuple[Expression, ...]
+    start: tuple[Affine, ...]
     extents: tuple[int, ...]
 
 
 def whole_tensor(tensor: Tensor) -> Part:
-    return Part((ZERO,) * len(tensor.shape), tensor.shape)
+    return Part((NOWHERE,) * len(tensor.shape), tensor.shape)
 
 
 def extend_along(tensor: Tensor, part: Part, axes: Collection[Axis]) -> Part:
@@ -53,8 +54,8 @@ def covering(tensor: Tensor, boxes: list[list[Side]]) -> Part:
     for dimension in range(len(tensor.shape)):
         start, extent = _union([box[dimension] for box in boxes])
         if extent >= tensor.shape[dimension]:
-            start, extent = Affine(), tensor.shape[dimension]
-        starts.append(start.expression())
+            start, extent = NOWHERE, tensor.shape[dimension]
+        starts.append(start)
         extents.append(extent)
     return Part(tuple(starts), tuple(extents))
 

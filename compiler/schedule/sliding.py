@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import CompileError
-from ..expression.affine import affine
+from ..expression.affine import Affine
 from ..expression.expression import Axis
 from ..nest.nest import Slide
 from .regions import Part
@@ -28,8 +28,8 @@ def slide_of(stage: Stage, part: Part, loop: Axis) -> Slide | None:
     if stage.sliding is None:
         return None
     dimension = stage.tensor.axes.index(stage.sliding)
-    start, extent = affine(part.start[dimension]), part.extents[dimension]
-    if start is None or not 0 < start.of(loop) < extent:
+    start, extent = part.start[dimension], part.extents[dimension]
+    if not 0 < start.of(loop) < extent:
         return None
     step = start.of(loop)
     first = extent - step
@@ -43,7 +43,7 @@ def slide_of(stage: Stage, part: Part, loop: Axis) -> Slide | None:
 def new_part(part: Part, slide: Slide) -> Part:
     """What an iteration computes of the part that it needs."""
     start, extents = list(part.start), list(part.extents)
-    start[slide.dimension] = start[slide.dimension] + slide.first
+    start[slide.dimension] += Affine(slide.first)
     extents[slide.dimension] = slide.step
     return replace(part, start=tuple(start), extents=tuple(extents))
 

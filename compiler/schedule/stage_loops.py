@@ -66,7 +66,7 @@ def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     local = _local_values(stage, axes)
     guards, late = [], []
     for axis, each in local.items():
-        low, high = interval_of(each, NOTHING)
+        low, high = _range_of(each)
         if high >= axes[axis].extent:
             guards.append(binary("<", each, axes[axis].extent))
         if low < 0:
@@ -76,8 +76,8 @@ def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     counted: dict[Axis, Expression] = {}
     for axis, start, extent in zip(tensor.axes, part.start, tensor.shape, strict=True):
         counted[axis] = own = local[axis] if axis in local else axes[axis]
-        values[axis] = value = _sum(start, own)
-        low, high = interval_of(value, NOTHING)
+        values[axis] = value = _sum(start, own) if start.terms or start.constant else own
+        low, high = _range_of(value)
         if high >= extent:
             guards.append(binary("<", value, extent))
         if low < 0:             # a reader pads what lies before the tensor
@@ -89,12 +89,14 @@ def frame_of(stage: Stage, part: Part, body: Expression) -> Frame:
     return Frame(stage, part, axes, values, counted, guards, body, stage.intrinsic)
 
 
-def _sum(one: Expression, other: Expression) -> Expression:
-    """The sum of two indices, in its shortest form if they are affine."""
-    first, second = affine(one), affine(other)
-    if first is None or second is None:
-        return one + other
-    return other if not (first.terms or first.constant) else (first + second).expression()
+def _range_of(index: Expression) -> tuple[int, int]:
+    return (0, index.extent - 1) if isinstance(index, Axis) else interval_of(index, NOTHING)
+
+
+def _sum(start: Affine, index: Expression) -> Expression:
+    """The sum of two indices, in its shortest form if it is affine."""
+    form = affine(index)
+    return start.expression() + index if form is None else (start + form).expression()
 
 
 def _local_values(stage: Stage, axes: dict[Axis, Axis]) -> dict[Axis, Expression]:

@@ -8,6 +8,7 @@ that the nest names brings a rule that says how (`rules`). Scratchpad places are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from math import prod
 
 from ....isa.config import Config
 from ....isa.instructions import Engine, Instruction, Load
@@ -79,13 +80,17 @@ def _check_length(nest: ir.Nest) -> None:
 
 def _count_unrolled(statement: ir.Statement) -> int:
     """How many transfers and intrinsics a statement is when its loops are written out."""
-    innermost = peel_loops(statement)[2]
-    if isinstance(statement, ir.Copy) or isinstance(innermost, ir.Invoke):
+    axes, _, innermost = peel_loops(statement)
+    if isinstance(innermost, ir.Invoke):
         return 1
     if isinstance(innermost, ir.Start):
         return 0                    # most sums begin with their first product
-    inside = sum(map(_count_unrolled, statement.children()))
-    return statement.axis.extent * inside if isinstance(statement, ir.Loop) else inside
+    times = prod([axis.extent for axis in axes])
+    if isinstance(innermost, ir.Copy):
+        return times
+    if isinstance(innermost, ir.Loop):
+        times *= innermost.axis.extent
+    return times * sum(map(_count_unrolled, innermost.children()))
 
 
 class Emitter:
@@ -110,13 +115,14 @@ class Emitter:
     def of(self, statement: ir.Statement) -> Step:
         """A function that emits a statement. It yields after each of its parts, so that threads
         can take turns."""
-        innermost = peel_loops(statement)[2]
+        peeled = peel_loops(statement)
+        innermost = peeled.innermost
         if isinstance(innermost, ir.Invoke):
             by_tile = find_intrinsic(innermost.intrinsic, self.intrinsics).engine == Engine.ALU
-            return self._invoke(innermost, IntrinsicSite(statement, self.places, self.slides,
+            return self._invoke(innermost, IntrinsicSite(peeled, self.places, self.slides,
                                                          by_tile=by_tile))
         if isinstance(innermost, ir.Start):
-            return self._start(innermost, IntrinsicSite(statement, self.places, self.slides))
+            return self._start(innermost, IntrinsicSite(peeled, self.places, self.slides))
         match statement:
             case ir.Sequence():
                 return _sequence([self.of(each) for each in statement.statements])

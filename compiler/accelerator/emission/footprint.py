@@ -17,6 +17,8 @@ from ....isa.instructions import (
 )
 from ....isa.stream import Stream, positions_of
 
+TO_ACC, OUT = int(RequantizeFlags.ACC), int(Buffer.OUT)
+
 
 def footprint(code: Stream) -> dict[Buffer, int]:
     """Tiles of each scratchpad up to the last one that is used. What a gemm touches is loaded by
@@ -26,12 +28,12 @@ def footprint(code: Stream) -> dict[Buffer, int]:
         _, words = positions_of(code, kind)
         reached = _last_tiles_loaded(words) if kind is Load else _last_tiles_stored(words)
         for buffer in Buffer:
-            _reach(ends, buffer.scratchpad, reached[words["buffer"] == buffer])
+            _reach(ends, buffer.scratchpad, reached[words["buffer"] == int(buffer)])
     for lanes in (Alu, AluI, Requantize):
         _, words = positions_of(code, lanes)
         steps = _furthest(words, "dst_stride")
-        to_out = (words["flags"] & RequantizeFlags.ACC == 0 if lanes is Requantize
-                  else words["target"] == Buffer.OUT)
+        to_out = (words["flags"] & TO_ACC == 0 if lanes is Requantize
+                  else words["target"] == OUT)
         result = words["dst"] + steps
         _reach(ends, Buffer.OUT, result[to_out])
         _reach(ends, Buffer.ACC, result[~to_out])

@@ -12,13 +12,14 @@ from enum import Enum
 from itertools import accumulate
 from math import prod
 from operator import mul
+from typing import NamedTuple
 
 from ....base.classes.dataclass import unguarded
 from ....isa.config import Config
 from ....isa.instructions import Buffer as Scratchpad
 from ...errors import CompileError
-from ...expression.affine import Affine, affine
-from ...expression.expression import Axis, Expression
+from ...expression.affine import ZERO, Affine, affine
+from ...expression.expression import Axis
 from ...nest.nest import (
     TILE_RANK,
     Allocate,
@@ -97,6 +98,8 @@ def tile_index(region: Region, pitch: int | None = None) -> Affine:
     constant = 0
     terms: dict[Axis, int] = {}
     for index, stride in zip(region.start, strides, strict=False):
+        if index is ZERO:
+            continue
         form = affine(index)
         if form is None:
             raise CompileError(f"{region}: {index} is not a sum of axes times constants, which is "
@@ -120,12 +123,34 @@ class Banks(Enum):
     SHARED = "side by side"
 
 
+class Uses(NamedTuple):
+    """How a nest uses buffers: those that are loaded, those that are loaded or stored, and the
+    intrinsics that combine some lane by lane, unlike the parameters of a requantization."""
+
+    loaded: set[Buffer]
+    moved: set[Buffer]
+    combined: list[Invoke]
+
+
+def _uses_of(nest: Nest) -> Uses:
+    found = Uses(set(), set(), [])
+    for each in statements_of(nest.body):
+        if isinstance(each, Copy):
+            found.loaded.add(each.target.buffer)
+            found.moved.update((each.target.buffer, each.source.buffer))
+        elif isinstance(each, Invoke) and len(each.regions) <= OPERANDS and all(
+                region.buffer.scope == Scope.ACC for region in each.regions):
+            found.combined.append(each)
+    return found
+
+
 def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
     """A place for every buffer that is allocated on the chip, in banks of their own if all fit."""
+    uses = _uses_of(nest)
     for banks in Banks:
         places: dict[Buffer, Place] = {}
         try:
-            _place(nest.body, config, {}, 1, places, banks)
+            _place(nest.body, config, uses, {}, 1, places, banks)
         except CompileError:
             if banks == Banks.SHARED:
                 raise
@@ -134,8 +159,8 @@ def place_buffers(nest: Nest, config: Config) -> dict[Buffer, Place]:
     return places
 
 
-def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], threads: int,
-           places: dict[Buffer, Place], banks: Banks) -> None:
+def _place(statement: Statement, config: Config, uses: Uses, tops: Mapping[Scope, int],
+           threads: int, places: dict[Buffer, Place], banks: Banks) -> None:
     while isinstance(statement, Loop | When):
         if isinstance(statement, Loop) and statement.kind == LoopKind.THREADS:
             threads *= statement.axis.extent
@@ -143,17 +168,17 @@ def _place(statement: Statement, config: Config, tops: Mapping[Scope, int], thre
     if isinstance(statement, Allocate) and statement.buffer.scope in SCRATCHPADS:
         scope = statement.buffer.scope
         top = tops.get(scope, 0)
-        place = _allocate(statement, config, top, threads, places, banks)
+        place = _allocate(statement, config, uses, top, threads, places, banks)
         places[statement.buffer] = place
         others = 0 if statement.slide else statement.copies * threads - 1
         end = place.first + others * place.step + place.tiles
-        _place(statement.body, config, {**tops, scope: end}, threads, places, banks)
+        _place(statement.body, config, uses, {**tops, scope: end}, threads, places, banks)
         return
     for child in statement.children():
-        _place(child, config, tops, threads, places, banks)
+        _place(child, config, uses, tops, threads, places, banks)
 
 
-def _allocate(statement: Allocate, config: Config, top: int, threads: int,
+def _allocate(statement: Allocate, config: Config, uses: Uses, top: int, threads: int,
               places: Mapping[Buffer, Place], banks: Banks) -> Place:
     buffer = statement.buffer
     capacity, tiles = config.tiles(SCRATCHPADS[buffer.scope]), tiles_of(buffer)
@@ -172,44 +197,39 @@ def _allocate(statement: Allocate, config: Config, top: int, threads: int,
         return Place(top, tiles, step, statement.copies)
     if banks == Banks.SHARED or buffer.scope != Scope.ACC:
         return Place(top, tiles, tiles, statement.copies, period=statement.period)
-    place = _spread_over_banks(statement, config, top, count)
+    place = _spread_over_banks(statement, config, uses, top, count)
     if place and banks == Banks.WIDE:
         return place
+    is_loaded, is_combined = buffer in uses.loaded, _is_combined(buffer, uses, places)
     # Few tiles that are only loaded, such as parameters, leave the banks to others.
-    if count > 1 and (4 * tiles >= config.acc_bank_tiles or not _is_loaded(statement)
-                      or _is_combined(statement, places)):
+    if count > 1 and (4 * tiles >= config.acc_bank_tiles or not is_loaded
+                      or is_combined):
         if banks == Banks.CLOSE:
             first, step = _in_next_banks(top, tiles, config.acc_bank_tiles, places)
             if first + (count - 1) * step + tiles > capacity:
                 raise CompileError(f"{buffer.name} does not find banks of its own")
         else:
             first, step = _in_banks(top, tiles, count, capacity, config.acc_bank_tiles,
-                                    later=_tiles_loaded_later(statement),
-                                    loaded=_is_loaded(statement))
+                                    later=_tiles_loaded_later(statement, uses), loaded=is_loaded)
         return Place(first, tiles, step, statement.copies)
     fresh = -(-top // config.acc_bank_tiles) * config.acc_bank_tiles
     if count > 1 and _has_sums_before(places) and fresh + count * tiles <= capacity:
         top = fresh                     # a load would wait for the gemm
-    if (count == 1 and _is_combined(statement, places) and not _is_loaded(statement)
+    if (count == 1 and is_combined and not is_loaded
             and _leaves_banks(statement, fresh + tiles, config)):
         top = fresh                     # the ALU reads both in one cycle
     return Place(top, tiles, tiles, statement.copies)
 
 
-def _is_combined(statement: Allocate, places: Mapping[Buffer, Place]) -> bool:
+def _is_combined(buffer: Buffer, uses: Uses, places: Mapping[Buffer, Place]) -> bool:
     """Whether the ALU combines a buffer with one that has a place already, and no copies: both are
     read in one cycle if they lie in different banks."""
-    return any(_combines(each, statement.buffer) and any(
-        region.buffer in places and places[region.buffer].copies == 1 for region in each.regions)
-        for each in statements_of(statement.body) if isinstance(each, Invoke))
-
-
-def _combines(invoke: Invoke, buffer: Buffer) -> bool:
-    """Whether an intrinsic combines a buffer with others: all are read lane by lane, unlike the
-    parameters of a requantization."""
-    buffers = [region.buffer for region in invoke.regions]
-    return (buffer in buffers and len(buffers) <= OPERANDS
-            and all(each.scope == Scope.ACC for each in buffers))
+    for invoke in uses.combined:
+        buffers = [region.buffer for region in invoke.regions]
+        if buffer in buffers and any(
+                each in places and places[each].copies == 1 for each in buffers):
+            return True
+    return False
 
 
 def _leaves_banks(statement: Allocate, end: int, config: Config) -> bool:
@@ -228,12 +248,14 @@ def _has_sums_before(places: Mapping[Buffer, Place]) -> bool:
                for buffer, place in places.items())
 
 
-def _spread_over_banks(statement: Allocate, config: Config, top: int, count: int) -> Place | None:
+def _spread_over_banks(statement: Allocate, config: Config, uses: Uses, top: int,
+                       count: int) -> Place | None:
     """Each index of the outermost dimension in banks of its own, if they fit and leave the chip one
     by one: while the gemm works on one, the ALU has the one before."""
     buffer, copies = statement.buffer, statement.copies
     indices = buffer.shape[_outermost(buffer)] if strides_of(buffer) else 1
-    if not 1 < indices <= config.acc_banks or buffer.parts > 1 or not _leaves_in_parts(statement):
+    if (not 1 < indices <= config.acc_banks or buffer.parts > 1 or buffer in uses.moved
+            or not _leaves_in_parts(statement)):
         return None
     pitch = config.acc_banks // indices * config.acc_bank_tiles
     size = tiles_of(buffer) // indices
@@ -266,12 +288,12 @@ def _in_banks(top: int, tiles: int, count: int, capacity: int, bank: int, *,
     return top, tiles
 
 
-def _tiles_loaded_later(statement: Allocate) -> int:
+def _tiles_loaded_later(statement: Allocate, uses: Uses) -> int:
     """Tiles of the accumulator that are loaded in turn, such as shortcuts of residual additions,
     and get a place after this buffer."""
     return sum(each.copies * tiles_of(each.buffer) for each in statements_of(statement.body)
                if isinstance(each, Allocate) and each.buffer.scope == Scope.ACC
-               and each.copies > 1 and _is_loaded(each))
+               and each.copies > 1 and each.buffer in uses.loaded)
 
 
 def _in_next_banks(top: int, tiles: int, bank: int,
@@ -289,27 +311,11 @@ def _in_next_banks(top: int, tiles: int, bank: int,
 def _leaves_in_parts(statement: Allocate) -> bool:
     """Whether a loop along the outermost dimension takes what is computed and moves it on."""
     buffer, place = statement.buffer, _outermost(statement.buffer)
-    inside = list(statements_of(statement.body))
-    if any(isinstance(each, Copy) and buffer in (each.target.buffer, each.source.buffer)
-           for each in inside):
-        return False
-    return any(isinstance(each, Loop) and _takes_along(each, buffer, place) for each in inside)
-
-
-def _takes_along(loop: Loop, buffer: Buffer, place: int) -> bool:
-    inside = list(statements_of(loop.body))
-    return any(isinstance(each, Copy) for each in inside) and any(
-        isinstance(each, Invoke) and each.regions[0].buffer is not buffer
-        and any(region.buffer is buffer and _depends(region.start[place], loop.axis)
-                for region in each.regions[1:])
-        for each in inside)
-
-
-def _depends(index: Expression, axis: Axis) -> bool:
-    form = affine(index)
-    return form is not None and form.of(axis) != 0
-
-
-def _is_loaded(statement: Allocate) -> bool:
-    return any(isinstance(each, Copy) and each.target.buffer is statement.buffer
-               for each in statements_of(statement.body))
+    inside, axes = statements_of(statement.body), set[Axis]()
+    for each in inside:
+        if isinstance(each, Invoke) and each.regions[0].buffer is not buffer:
+            for region in each.regions[1:]:
+                form = affine(region.start[place]) if region.buffer is buffer else None
+                axes.update(form.terms if form is not None else ())
+    return any(isinstance(each, Loop) and each.axis in axes and any(
+        isinstance(one, Copy) for one in statements_of(each.body)) for each in inside)

@@ -6,8 +6,8 @@ forms, the loops that the hardware runs, and the shape of a transfer do not depe
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from itertools import repeat
 from typing import NamedTuple
 
 from ....isa.config import Config
@@ -18,6 +18,7 @@ from ...expression.intervals import conjuncts
 from ...nest.accesses import written_by
 from ...nest.nest import (
     Allocate,
+    Assign,
     Buffer,
     Copy,
     Invoke,
@@ -70,7 +71,7 @@ class Operand:
         self.buffer = region.buffer
         form = tile_index(region, places[region.buffer].pitch)
         self.start = form.drop_axes(*axes)
-        self.steps = [form.of(axis) for axis in axes]
+        self.steps = [*map(form.terms.get, axes, repeat(0))]
         self.blocks = _blocks_of(region, axes)
         self.parts = self.buffer.parts if self.blocks is not None else 1
 
@@ -113,9 +114,8 @@ class IntrinsicSite:
     """An intrinsic, or the start of its sums, in loops that the hardware can run. Buffers may
     slide. If it computes `by_tile`, it takes groups of lanes of a tile as one."""
 
-    def __init__(self, statement: Statement, places: Places, slides: Slides, *,
-                 by_tile: bool = False):
-        axes, conditions, innermost = peel_loops(statement)
+    def __init__(self, peeled: Peeled, places: Places, slides: Slides, *, by_tile: bool = False):
+        axes, conditions, innermost = peeled
         assert isinstance(innermost, Invoke | Start)
         self.statement, self.axes = innermost, tuple(axes)
         self.limits = limits_of(conditions, self.axes)
@@ -261,7 +261,15 @@ class CopySite:
         return frame.bases[self.chip.buffer] + self.tile.value(frame.values)
 
 
-def peel_loops(statement: Statement) -> tuple[list[Axis], list[Expression], Statement]:
+class Peeled(NamedTuple):
+    """Loops directly around one another, the conditions inside them, and what they are around."""
+
+    axes: list[Axis]
+    conditions: list[Expression]
+    innermost: Statement
+
+
+def peel_loops(statement: Statement) -> Peeled:
     """Loops directly around one another, the conditions inside them, and what they are around."""
     axes: list[Axis] = []
     conditions: list[Expression] = []
@@ -271,7 +279,7 @@ def peel_loops(statement: Statement) -> tuple[list[Axis], list[Expression], Stat
         elif isinstance(statement, When) and axes:
             conditions += conjuncts(statement.condition)
         else:
-            return axes, conditions, statement
+            return Peeled(axes, conditions, statement)
         statement = statement.body
 
 
@@ -284,9 +292,14 @@ def slides_of(nest: Nest) -> Slides:
 def single_writer_buffers(nest: Nest) -> set[Buffer]:
     """Buffers that a single statement of a nest writes: between its visits they stay as they are,
     as long as nobody else needs their place."""
-    written = map(written_by, statements_of(nest.body))
-    writes = Counter(buffer for buffer in written if buffer is not None)
-    return {buffer for buffer, count in writes.items() if count == 1}
+    once: set[Buffer] = set()
+    again: set[Buffer] = set()
+    for each in statements_of(nest.body):
+        if isinstance(each, Copy | Invoke | Start | Assign):
+            buffer = written_by(each)
+            if buffer is not None:
+                (again if buffer in once else once).add(buffer)
+    return once - again
 
 
 def constant_start(statement: Allocate, constants: Collection[Buffer]) -> list[Affine] | None:

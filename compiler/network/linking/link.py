@@ -232,7 +232,7 @@ def _move_tiles(program: Program, moves: FixedMoves, first_table: int) -> Stream
 
 def _positions(program: Program, kind: type[Instruction]) -> Array:
     """Where a program has instructions of a kind."""
-    return np.flatnonzero(program.code["opcode"] == kind.opcode)
+    return np.flatnonzero(program.code["opcode"] == int(kind.opcode))
 
 
 def _constants_first(code: Stream, wait: Array) -> Stream:
@@ -247,7 +247,7 @@ def _constants_first(code: Stream, wait: Array) -> Stream:
 
 
 def _move_lanes(code: Stream, kind: type[Alu | AluI | Requantize], moves: Moves) -> None:
-    words, here = code.view(kind.dtype()), code["opcode"] == kind.opcode
+    words, here = code.view(kind.dtype()), code["opcode"] == int(kind.opcode)
     if not here.any():
         return
     to_out = (words["flags"] & RequantizeFlags.ACC == 0 if kind is Requantize

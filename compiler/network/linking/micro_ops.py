@@ -15,6 +15,7 @@ from ...graph.types import Array
 
 NAME = "micro_ops"          # of their segment
 REMEMBERED = 128            # programs of layers
+DEPTHWISE, OUT = int(GemmFlags.DEPTHWISE), int(GemmFlags.OUT)
 
 
 @lru_cache(REMEMBERED)
@@ -45,23 +46,20 @@ def modes(program: Program) -> Array:
     """How each micro-op in DRAM is used: flags of the gemms that run it, which all agree; a window
     is depthwise."""
     size = next((each.size for each in program.segments if each.name == NAME), 0)
-    found = np.zeros(size // MicroOp.size, np.int64)
-    code = program.code
-    windows, gemms = (code.view(kind.dtype())["flags"] for kind in (Window, Gemm))
-    flags = np.where(code["opcode"] == Window.opcode, GemmFlags.DEPTHWISE | windows & GemmFlags.OUT,
-                     gemms & (GemmFlags.DEPTHWISE | GemmFlags.OUT)).tolist()
+    found, flags = np.zeros(size // MicroOp.size, np.int64), flags_of(program)
     for position, used in sequences(program).items():
         found[used] = flags[position]
     return found
 
 
-def flags_at(code: Stream, position: int) -> int:
-    """Of a gemm or window, those that say what its micro-ops mean."""
-    if code["opcode"][position] == Window.opcode:
-        flags = int(code.view(Window.dtype())["flags"][position])
-        return GemmFlags.DEPTHWISE | flags & GemmFlags.OUT
-    flags = int(code.view(Gemm.dtype())["flags"][position])
-    return flags & (GemmFlags.DEPTHWISE | GemmFlags.OUT)
+@lru_cache(REMEMBERED)
+def flags_of(program: Program) -> list[int]:
+    """For each gemm and window, by its position, the flags that say what its micro-ops mean."""
+    code = program.code
+    windows, gemms = (code.view(kind.dtype())["flags"] for kind in (Window, Gemm))
+    flags: list[int] = np.where(code["opcode"] == int(Window.opcode), DEPTHWISE | windows & OUT,
+                                gemms & (DEPTHWISE | OUT)).tolist()
+    return flags
 
 
 def source_unit(config: Config, flags: int) -> Fraction:

@@ -35,7 +35,7 @@ from ....isa.instructions import (
 from ....isa.program import Program
 from ....isa.stream import Stream, encode, positions_of
 from ...graph.types import Array
-from .micro_ops import flags_at, micro_ops_of, sequences, source_unit
+from .micro_ops import flags_of, micro_ops_of, sequences, source_unit
 from .retarget_alu import iteration_tiles
 
 KINDS: dict[int, type[Alu | AluI | Requantize]] = {
@@ -215,7 +215,7 @@ def leaves_late(program: Program, name: str) -> bool:
     """Whether a program has read all of its input from inp before it makes anything of a result."""
     made = result_of(program, name)
     reads = [position for position in sequences(program)
-             if not flags_at(program.code, position) & GemmFlags.OUT]
+             if not flags_of(program)[position] & GemmFlags.OUT]
     return made is not None and max(reads, default=-1) < min(made.made)
 
 
@@ -241,13 +241,13 @@ def _read_by_gemm(program: Program, written: list[Array]) -> bool:
         mine[each] = True
     sources = micro_ops_of(program)["src"].astype(np.int64)
     for position, used in sequences(program).items():
-        if flags_at(program.code, position) & GemmFlags.OUT:
+        if flags_of(program)[position] & GemmFlags.OUT:
             word = program.code.view(Gemm.dtype())[position]    # a window has the same places
             steps = iteration_tiles(0, np.minimum(word["loops"], 2), [
                 (int(count) - 1) * int(stride)
                 for count, stride in zip(word["loops"], word["src_stride"], strict=True)])
             first, last = sources[used].min() + steps.min(), sources[used].max() + steps.max()
-            tiles = source_unit(program.config, flags_at(program.code, position))
+            tiles = source_unit(program.config, flags_of(program)[position])
             if mine[int(first * tiles):int(last * tiles) + max(1, int(tiles))].any():
                 return True
     return False

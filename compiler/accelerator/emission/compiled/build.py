@@ -25,7 +25,7 @@ from ...selection.instructions import longest_sequence
 from ...selection.intrinsic import Intrinsic, find_intrinsic
 from ..conditions import Limit
 from ..placed_nest import PlacedNest, ahead_of, ahead_sections
-from ..sites import CopySite, IntrinsicSite, constant_start, peel_loops
+from ..sites import CopySite, IntrinsicSite, Peeled, constant_start, peel_loops
 from ..sum_starts import copied_tiles
 from ..transfers import Transfer
 from . import nest_arrays as tables
@@ -49,7 +49,8 @@ from .words import (
 KIND = (tables.SITE.names or ()).index("kind")
 NOT_CLIPPED = 0, 0, -1, 0               # limits, their number, that of a slide, and its step
 NO_RUNS = 0, 0, -1, 0, 0, 0             # ways, where they begin, loop, by tile, and two sites
-SCOPES = list(ir.Scope)
+WRITTEN_OUT = (ir.LoopKind.SERIAL, ir.LoopKind.UNROLLED)
+SCOPES = {scope: number for number, scope in enumerate(ir.Scope)}
 
 
 class Builder:
@@ -84,34 +85,47 @@ class Builder:
 
     def add(self, statement: ir.Statement) -> None:
         """The operations of a statement."""
-        innermost = peel_loops(statement)[2]
-        if isinstance(innermost, ir.Invoke | ir.Start):
-            self._intrinsic(statement, innermost)
-            return
-        match statement:
-            case ir.Sequence():
-                for each in statement.statements:
-                    self.add(each)
-            case ir.Allocate():
-                self._allocate(statement)
-                self.add(statement.body)
-            case ir.Loop(kind=ir.LoopKind.SERIAL | ir.LoopKind.UNROLLED):
-                self._loop(statement)
-            case ir.When():
-                at = self._when(statement)
-                self.add(statement.body)
-                self.operations[at][4] = len(self.operations)
-            case ir.Copy():
-                self._copy(statement)
-            case _:
-                raise UnsupportedError
+        if isinstance(statement, ir.Sequence):
+            for each in statement.statements:
+                self.add(each)
+        elif isinstance(statement, ir.Allocate):
+            self._allocate(statement)
+            self.add(statement.body)
+        elif isinstance(statement, ir.Copy):
+            self._copy(statement)
+        else:
+            peeled = peel_loops(statement)
+            if isinstance(peeled.innermost, ir.Invoke | ir.Start):
+                self._intrinsic(peeled, peeled.innermost)
+            else:
+                self._around(statement, peeled.innermost)
+
+    def _around(self, statement: ir.Statement, innermost: ir.Statement) -> None:
+        """Loops and conditions, as far as they are around no intrinsic alone."""
+        if isinstance(statement, ir.Sequence | ir.Allocate | ir.Copy):
+            self.add(statement)
+        elif isinstance(statement, ir.Loop) and statement.kind in WRITTEN_OUT:
+            self._loop(statement, innermost)
+        elif isinstance(statement, ir.When):
+            at = self._when(statement)
+            self._body(statement, innermost)
+            self.operations[at][4] = len(self.operations)
+        else:
+            raise UnsupportedError
+
+    def _body(self, statement: ir.Loop | ir.When, innermost: ir.Statement) -> None:
+        if statement is innermost:              # what is inside has not been looked at
+            self.add(statement.body)
+        else:
+            self._around(statement.body, innermost)
 
     def _operation(self, kind: int, *, slot: int = 0, first: int = 0, count: int = 0,
                    target: int = 0, delay: int = 0, extent: int = 0, sections: int = 1) -> int:
-        self.operations.append([kind, slot, first, count, target, delay, extent, sections])
-        return len(self.operations) - 1
+        operations = self.operations
+        operations.append([kind, slot, first, count, target, delay, extent, sections])
+        return len(operations) - 1
 
-    def _loop(self, loop: ir.Loop) -> None:
+    def _loop(self, loop: ir.Loop, innermost: ir.Statement) -> None:
         if loop.axis.extent < 1:
             raise UnsupportedError
         if ahead_of(loop):
@@ -119,7 +133,7 @@ class Builder:
             return
         slot = self.forms.slot(loop.axis)
         begin = self._operation(tables.LOOP, slot=slot) + 1
-        self.add(loop.body)
+        self._body(loop, innermost)
         self._operation(tables.NEXT, slot=slot, extent=loop.axis.extent, target=begin)
 
     def _ahead(self, loop: ir.Loop) -> None:
@@ -163,12 +177,12 @@ class Builder:
 
     # Sites
 
-    def _intrinsic(self, statement: ir.Statement, innermost: ir.Invoke | ir.Start) -> None:
+    def _intrinsic(self, peeled: Peeled, innermost: ir.Invoke | ir.Start) -> None:
         placed = self.placed
         intrinsic = find_intrinsic(innermost.intrinsic, placed.intrinsics)
         is_start = isinstance(innermost, ir.Start)
         try:
-            site = IntrinsicSite(statement, placed.places, placed.slides, by_tile=(
+            site = IntrinsicSite(peeled, placed.places, placed.slides, by_tile=(
                 intrinsic.engine == Engine.ALU and not is_start))
         except CompileError:
             raise UnsupportedError from None        # the emitter says why
@@ -308,7 +322,7 @@ class Builder:
         copy = 0
         for buffer, place in self.placed.places.items():
             rows.append((place.first, place.tiles, place.step, place.copies,
-                         SCOPES.index(buffer.scope), buffer.parts,
+                         SCOPES[buffer.scope], buffer.parts,
                          *self.contents.get(buffer, (0, -1)), copy, place.period))
             copy += place.copies
         return rows

@@ -37,12 +37,12 @@ class FormTable:
 
     def add(self, form: Affine) -> int:
         """The number of a form that may be there already."""
-        for axis, each in form.terms.items():
-            slot = self.slots.get(axis)
-            if slot is None:
-                raise UnsupportedError
-            self._term_slots.append(slot)
-            self._coefficients.append(each)
+        if form.terms:
+            try:
+                self._term_slots += [self.slots[axis] for axis in form.terms]
+            except KeyError:
+                raise UnsupportedError from None
+            self._coefficients += form.terms.values()
         self._constants.append(form.constant)
         self._ends.append(len(self._term_slots))
         return len(self._constants) - 1
