@@ -80,8 +80,7 @@ def seconds_of_children() -> float:
 
 @contextmanager
 def _deep_stack() -> Iterator[None]:
-    """What is started gets a large stack. Tools recurse as deep as a design is large: with the
-    usual 8 MiB, nextpnr's report of a system with 256 MACs ends in a segmentation fault."""
+    """What is started gets a large stack: tools recurse as deep as a design is large."""
     with STARTING:
         soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
         deep = STACK if hard == resource.RLIM_INFINITY else min(STACK, hard)
