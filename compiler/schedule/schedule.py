@@ -93,6 +93,10 @@ class Schedule:
             tensor = self._replaced[tensor]
         return tensor
 
+    def load_first(self, tensor: Tensor) -> None:
+        """Load a tensor before everything else that the same loop loads."""
+        self.stages = {tensor: self[tensor], **self.stages}
+
     def _insert(self, tensor: Tensor, scope: Scope) -> None:
         stage = _plain_stage(tensor)
         stage.scope = scope

@@ -29,7 +29,6 @@ from ..form import Form, Template, TensorForm, blocks_of, requantize_sum
 from ..layout import Layout
 from ..packing import Array, Operand
 from ..work import Work
-from .output_tiles import load_first
 
 MOST_RESIDENT = 0.5         # of the tokens there are, buffers of one kind
 
@@ -159,7 +158,7 @@ def schedule(form: AllPhasesForm, knobs: Knobs) -> Schedule:
     plan[form.padded].keep(int(_resident_inputs(form, knobs)))
     plan[weights].compute_at(stage, c_far)
     plan[weights].keep(int(_resident_weights(form, knobs)))
-    load_first(plan, weights)
+    plan.load_first(weights)
     for loaded in (form.padded, weights, parameters):
         plan[loaded].dma(plan[loaded].leaves[0])
     last.dma(o_near)

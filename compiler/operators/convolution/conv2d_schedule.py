@@ -20,7 +20,7 @@ from ..kernel import Operator
 from . import patches
 from .conv2d import Conv2d, Conv2dForm
 from .first_layer import forms_of
-from .output_tiles import load_first, schedule_output_tiles
+from .output_tiles import schedule_output_tiles
 
 # Token counters have a limit. Buffers of one kind, and gemms of single blocks in a program, are
 # at most these fractions of it.
@@ -83,7 +83,7 @@ def schedule_sums(plan: Schedule, form: Conv2dForm, knobs: Knobs, weights: Tenso
     plan[weights].keep(int(resident_weights(form, knobs)), int(
         _far(form, knobs)[2] * _parts(knobs)) if _waits_for_loads(form, knobs) else 0)
     if _has_room_ahead(form, knobs) or plan[weights].period:
-        load_first(plan, weights)         # inputs that wait for their buffers do not delay them
+        plan.load_first(weights)         # inputs that wait for their buffers do not delay them
 
 
 def _far(form: Conv2dForm, knobs: Knobs) -> tuple[Column, Column, Column]:

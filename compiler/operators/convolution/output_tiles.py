@@ -100,8 +100,3 @@ def load_after(plan: Schedule, tensor: Tensor, other: Tensor) -> None:
     own = plan.stages.pop(tensor)
     plan.stages = {key: value for each, stage in plan.stages.items() for key, value in (
         ((each, stage), (tensor, own)) if each is other else ((each, stage),))}
-
-
-def load_first(plan: Schedule, tensor: Tensor) -> None:
-    """Load a tensor before everything else that the same loop loads."""
-    plan.stages = {tensor: plan[tensor], **plan.stages}

@@ -14,7 +14,6 @@ from ...expression.expression import Axis
 from ...expression.tensor import Tensor
 from ...nest.nest import Scope
 from ...schedule.schedule import Schedule, Stage
-from ..convolution.output_tiles import load_first
 from ..cost_model import Column, Mask, Steps, all_of, staying_part
 from ..divisions import grid, knob_columns, some_sizes
 from ..form import Template, blocks_of
@@ -108,7 +107,7 @@ def _keep_pieces(plan: Schedule, form: DenseForm, knobs: Knobs, data: Tensor,
     count, every = int(resident_pieces(form, knobs)), int(pieces(form, knobs)[2])
     plan[staying].keep(count, every)
     if plan[staying].period:
-        load_first(plan, staying)       # data that wait for their buffers do not delay them
+        plan.load_first(staying)       # data that wait for their buffers do not delay them
         plan[passing].keep(max(2, min(MOST_AHEAD, int(_room(form, knobs, buffer)))))
 
 

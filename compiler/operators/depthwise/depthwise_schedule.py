@@ -13,7 +13,7 @@ from ....isa.config import Config
 from ....isa.instructions import INSTRUCTION_BYTES, PARAMETER_TILES, Buffer
 from ....isa.memory_timing import MemoryTiming
 from ...schedule.schedule import Schedule
-from ..convolution.output_tiles import load_first, schedule_output_tiles
+from ..convolution.output_tiles import schedule_output_tiles
 from ..cost_model import OVERHEAD, Column, Mask, Steps, all_of
 from ..divisions import even_sizes, grid
 from ..form import ACCUMULATOR_BYTES, Template, blocks_of
@@ -52,7 +52,7 @@ def schedule(form: DepthwiseForm, knobs: Knobs) -> Schedule:
     stage.tensorize(b, "depthwise")
     plan[weights].compute_at(stage, tx)
     plan[weights].keep(int(_resident_weights(form, knobs)))
-    load_first(plan, weights)             # inputs wait for their buffers
+    plan.load_first(weights)             # inputs wait for their buffers
     return plan
 
 
